@@ -1,0 +1,1 @@
+"""Serves a self-hosted model exactly the way a vendor serves it."""
