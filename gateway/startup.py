@@ -1,0 +1,195 @@
+"""What must be known before a process may serve, loaded and checked in one place.
+
+gunicorn's configuration file loads it in the master, before a worker is forked, and workers
+inherit it. So what cannot start ends at once, with one line and status 2; a worker that is
+replaced later cannot fail over a file that an operator is editing; and a reload (HUP) that finds
+something broken says so and leaves what was loaded in force.
+"""
+
+import errno
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from gateway.api_keys import ApiKeys, load_api_keys
+from gateway.profile import Choice, ProfileError, override_sampling, select
+from gateway.settings import Flag, Settings, SettingsError, load_settings, unknown_variables
+from gateway.telemetry.logging import configure
+
+CANNOT_START: Final = 2
+"""The exit status of what cannot start."""
+
+_LOG: Final = logging.getLogger("gateway.startup")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that a process serves with.
+
+    Attributes:
+        settings: of the operator.
+        choice: the profile, with the override of its sampling section applied, and why this one.
+        api_keys: that clients must present; None: the gateway is open.
+    """
+
+    settings: Settings
+    choice: Choice
+    api_keys: ApiKeys | None
+
+
+_held: dict[str, Launch] = {}
+
+
+def load_launch(
+    flags: Mapping[str, Flag] = MappingProxyType({}), environ: Mapping[str, str] | None = None
+) -> Launch:
+    """Loads everything and checks that it fits together.
+
+    Raises:
+        SettingsError: a setting cannot be used.
+        ProfileError: the profile cannot.
+    """
+    settings = load_settings(flags, environ)
+    if not settings.worker_urls:
+        raise SettingsError(
+            "no base URL configured: either set sgl_key_config.url on the key"
+            " or set network_config.base_url"
+        )
+    choice = select(
+        file=settings.api_profile_file, name=settings.api_profile, env=settings.api_profile_env
+    )
+    loaded = override_sampling(
+        choice.loaded, settings.override_sampling_params, settings.sampling_param_conflict
+    )
+    if loaded.profile.aliases and not settings.model_id:
+        raise SettingsError(
+            "--model-id is not set: the profile's models.aliases need a served model to stand for"
+        )
+    keys = load_api_keys(settings.api_keys_file) if settings.api_keys_file else None
+    return Launch(settings, Choice(loaded, choice.why), keys)
+
+
+def current() -> Launch:
+    """What this process serves with; loaded now where nothing has loaded it before.
+
+    Raises:
+        SettingsError, ProfileError: as `load_launch`.
+    """
+    if "launch" not in _held:
+        _held["launch"] = load_launch()
+    return _held["launch"]
+
+
+def start_or_exit() -> Launch:
+    """For gunicorn's configuration file, at the start and at every reload.
+
+    At the start a failure ends the process. At a reload it is logged, and what was loaded
+    before is served on.
+    """
+    try:
+        launch = load_launch()
+    except (SettingsError, ProfileError) as error:
+        if "launch" not in _held:
+            refuse(error)
+        _LOG.error("reload refused, still serving with what was loaded before: %s", reason(error))
+        return _held["launch"]
+    configure(launch.settings.log_format, launch.settings.log_level)
+    _held["launch"] = launch
+    return launch
+
+
+def announce() -> None:
+    """Logs the line that names what is served with; never an address or a key."""
+    launch = current()
+    for name in unknown_variables():
+        _LOG.warning("the environment variable %s is not a setting; it has no effect", name)
+    loaded = launch.choice.loaded
+    fields = {
+        "profile": loaded.profile.name or loaded.source,
+        "source": loaded.source,
+        "why": launch.choice.why,
+        "digest": loaded.digest,
+        "model": launch.settings.model_id,
+        "servers": len(launch.settings.worker_urls),
+        "clients": "with a key" if launch.api_keys else "open",
+    }
+    _LOG.info("serving", extra={"fields": fields})
+
+
+def check_server(cfg: object, inherited: bool) -> None:
+    """Ends the process where gunicorn's final options would break a promise of the gateway.
+
+    Args:
+        cfg: gunicorn's options: file, environment and command line put together.
+        inherited: the listening sockets come from outside, so no address is bound.
+    """
+    options = {
+        name: getattr(cfg, name)
+        for name in ("threads", "worker_class_str", "workers", "address", "reuse_port")
+    }
+    settings = current().settings
+    if options["worker_class_str"] != "gthread":
+        refuse(SettingsError(f"worker class {options['worker_class_str']}: it must be gthread"))
+    if options["threads"] < settings.threads:
+        refuse(
+            SettingsError(
+                f"threads {options['threads']}: {settings.threads} are needed for"
+                f" --max-inflight {settings.max_inflight}; lower that instead"
+            )
+        )
+    if not inherited:
+        try:
+            check_addresses(options["address"], reuse_port=options["reuse_port"])
+        except SettingsError as error:
+            refuse(error)
+
+
+def check_addresses(addresses: Iterable[object], *, reuse_port: bool = False) -> None:
+    """Binds each TCP address for a moment, to find out at once what would fail later.
+
+    gunicorn itself would try for five seconds.
+
+    Raises:
+        SettingsError: an address is taken, is not this machine's, or needs more rights.
+    """
+    for address in addresses:
+        if not isinstance(address, tuple):
+            continue  # a Unix socket replaces the file that is there
+        host, port = address
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if reuse_port:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            try:
+                probe.bind((host, port))
+                probe.listen(1)
+            except OSError as error:
+                raise SettingsError(_address_error(host, port, error)) from None
+
+
+def refuse(error: Exception) -> NoReturn:
+    """Says in one line why nothing can start, and ends the process."""
+    sys.stderr.write(f"sgl-gateway: {reason(error)}\n")
+    sys.exit(CANNOT_START)
+
+
+def reason(error: Exception) -> str:
+    """An error of settings or profile as one line; of many findings the first."""
+    first, *others = str(error).splitlines() or [type(error).__name__]
+    return f"{first} (and {len(others)} more: see sgl-gateway validate)" if others else first
+
+
+def _address_error(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken: end what listens there, or choose another --port"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"port {port} on {host} needs more rights: choose a --port from 1024 on"
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"--host {host} is not an address of this machine"
+    return f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}"
