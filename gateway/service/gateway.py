@@ -1,0 +1,328 @@
+"""Generation under the contract: the path of a request from its body to the reply.
+
+    JSON → model → alias → served → contract → server → filters → engine → first event → reply
+
+A failure before the commit point is raised and becomes an HTTP error in the caller's dialect;
+after it, the stream tells of it. Retries happen only before it, each on a server that was not
+tried yet, and never after a read time-out: then the engine may still be at work.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gateway import jsonbody
+from gateway.contract import Verdict, decide, renames_reasoning
+from gateway.dialects.errors import (
+    EngineFailure,
+    Failure,
+    failure_of,
+    failure_of_kind,
+    parse_engine_error,
+    protocol_failure,
+    render_error,
+)
+from gateway.engine.client import Answer, EngineClient
+from gateway.engine.filters import filter_body
+from gateway.engine.headers import engine_headers
+from gateway.engine.servers import Server, ServerPool
+from gateway.engine.watch import Watch
+from gateway.errors import (
+    INTERNAL,
+    NO_HEALTHY_SERVERS,
+    EngineFault,
+    GatewayError,
+)
+from gateway.profile import Profile, ProfileService
+from gateway.routes import Governs
+from gateway.service.exchange import (
+    EVENT_STREAM,
+    Exchange,
+    Prepared,
+    build_exchange,
+    is_true,
+)
+from gateway.service.names import Names, asked_model, build_names, not_served
+from gateway.service.stream import Stream
+from gateway.service.work import Work
+
+JSON: Final = "application/json"
+_MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
+_MAX_ERROR_BYTES: Final = 1024 * 1024
+_RETRIED_STATUSES: Final = frozenset({502, 503})
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the settings say about serving.
+
+    Attributes:
+        request_s: for the whole answer's beginning: from the request to its first event (and,
+            buffered, to its end).
+        keepalive_s: silence in a stream after which a keep-alive is written.
+        max_retries: on other servers, before the commit point.
+    """
+
+    model_id: str | None = None
+    request_s: float = 600.0
+    keepalive_s: float = 15.0
+    max_retries: int = 1
+    forward_authorization: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the client gets.
+
+    Attributes:
+        frames: of a stream, one a write; None for a buffered reply, whose `body` it is.
+    """
+
+    status: int
+    content_type: str
+    body: bytes = b""
+    frames: Iterator[bytes] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Gateway:
+    """The use cases of the inference routes; one instance serves all threads."""
+
+    def __init__(
+        self,
+        profiles: ProfileService,
+        pool: ServerPool,
+        client: EngineClient,
+        policy: Policy,
+    ) -> None:
+        self._profiles = profiles
+        self.pool = pool
+        self.client = client
+        self._policy = policy
+        self._names = build_names(policy.model_id, profiles.profile.aliases, pool.aliases())
+
+    @property
+    def profile(self) -> Profile:
+        """The profile in force."""
+        return self._profiles.profile
+
+    @property
+    def names(self) -> Names:
+        """The names that are served."""
+        return self._names
+
+    @property
+    def available(self) -> bool:
+        """Whether some server is not known to be out of service."""
+        return self.pool.available()
+
+    def respond(
+        self, work: Work, read_body: Callable[[], bytes], headers: Mapping[str, str], watch: Watch
+    ) -> Reply:
+        """Answers a request; every failure is a reply as well.
+
+        Args:
+            work: of the request; its record is filled in.
+            read_body: gives the body within the limits, or raises a GatewayError.
+            headers: of the client, names in lower case.
+            watch: ends waits when the client leaves.
+
+        Raises:
+            ClientGone: there is nobody to answer.
+        """
+        try:
+            raw = read_body()
+            work.record.bytes_in = len(raw)
+            return self._generate(work, raw, headers, watch)
+        except GatewayError as error:
+            failure = failure_of(error)
+        except EngineFailure as error:
+            failure = error.failure
+        return self.error_reply(work, failure)
+
+    def error_reply(self, work: Work, failure: Failure) -> Reply:
+        """A failure as a reply in the route's dialect."""
+        record = work.record
+        record.status = failure.status
+        record.outcome = "rejected" if failure.status < INTERNAL.status else "failed"
+        record.error_code = failure.router_code or str(failure.code)
+        governed = Governs.ERROR_TYPE in work.route.governs
+        headers = dict(failure.headers)
+        if failure.router_code is not None:
+            headers["x-router-error-code"] = failure.router_code
+        return Reply(
+            failure.status,
+            JSON,
+            render_error(
+                work.route.dialect,
+                failure,
+                request_id=record.request_id,
+                bad_request_type=self.profile.bad_request_type if governed else None,
+            ),
+            headers=headers,
+        )
+
+    def _generate(self, work: Work, raw: bytes, headers: Mapping[str, str], watch: Watch) -> Reply:
+        body = jsonbody.parse_object(raw)
+        asked = asked_model(body)
+        work.record.model = asked
+        name = self._names.resolve(asked)
+        if not self.pool.fitting(name):
+            raise not_served(asked)
+        prepared = self._prepare(work, body, asked)
+        return self._attempt_servers(work, prepared, name, headers, watch)
+
+    def _prepare(self, work: Work, body: jsonbody.Body, asked: str) -> Prepared:
+        profile = self.profile
+        verdict: Verdict = decide(profile, work.route, body)
+        work.record.decisions = verdict.decisions
+        if verdict.rejection is not None:
+            raise verdict.rejection
+        filtered = filter_body(body, work.route, messages_endpoint=False, vocab_size=None)
+        work.record.dropped_tools = filtered.dropped_tools
+        work.record.stream = is_true(body.get("stream"))
+        return Prepared(
+            route=work.route,
+            body=body,
+            edits={**filtered.edits, **verdict.edits},
+            asked=asked,
+            stream=work.record.stream,
+            request_id=work.record.request_id,
+            rename_reasoning=renames_reasoning(profile, body),
+        )
+
+    def _attempt_servers(
+        self, work: Work, prepared: Prepared, name: str, headers: Mapping[str, str], watch: Watch
+    ) -> Reply:
+        """Tries servers until one answers, a failure is final, or the retries are used up."""
+        deadline_s = time.monotonic() + self._policy.request_s
+        tried: list[str] = []
+        last: EngineFailure | GatewayError = GatewayError(
+            NO_HEALTHY_SERVERS, "No server is in service for this model."
+        )
+        while len(tried) <= self._policy.max_retries and time.monotonic() < deadline_s:
+            server = self.pool.draw(name, tried)
+            if server is None:
+                break
+            tried.append(server.name)
+            work.record.attempts += 1
+            work.record.server = server.name
+            try:
+                return self._attempt(work, prepared, server, name, headers, watch, deadline_s)
+            except EngineFault as fault:
+                self.pool.report(server, ok=False)
+                if not fault.retriable:
+                    raise
+                last = fault
+            except EngineFailure as failure:
+                if failure.failure.status not in _RETRIED_STATUSES:
+                    raise
+                last = failure
+        raise last
+
+    def _attempt(
+        self,
+        work: Work,
+        prepared: Prepared,
+        server: Server,
+        name: str,
+        headers: Mapping[str, str],
+        watch: Watch,
+        deadline_s: float,
+    ) -> Reply:
+        model = server.target(name).model_id
+        work.record.served = model
+        exchange = build_exchange(prepared, model)
+        sent = engine_headers(
+            server,
+            headers,
+            work.record.request_id,
+            messages=exchange.messages,
+            forward_authorization=self._policy.forward_authorization,
+        )
+        self.pool.begin(server)
+        held = _Held(lambda: self.pool.end(server))
+        try:
+            answer = self.client.post(server, exchange.path, exchange.body, sent, watch)
+            held.add(answer.close)
+            own_key = server.api_key != "" or not self._policy.forward_authorization
+            reply = self._read(work, prepared, exchange, answer, deadline_s, own_key=own_key)
+        except BaseException:
+            held.close()
+            raise
+        self.pool.report(server, ok=True)
+        if reply.frames is None:
+            held.close()
+        else:
+            work.hold(held.close)
+        return reply
+
+    def _read(
+        self,
+        work: Work,
+        prepared: Prepared,
+        exchange: Exchange,
+        answer: Answer,
+        deadline_s: float,
+        *,
+        own_key: bool,
+    ) -> Reply:
+        status = answer.status
+        streamed = answer.content_type.startswith(EVENT_STREAM)
+        if status >= 400:  # noqa: PLR2004
+            raise EngineFailure(_engine_error(answer, own_key=own_key))
+        if status != 200:  # noqa: PLR2004
+            raise protocol_failure(f"The engine answered with status {status}.")
+        if streamed is not prepared.stream:
+            asked, got = ("a stream", "none") if prepared.stream else ("no stream", "one")
+            raise protocol_failure(f"The engine was asked for {asked} and sent {got}.")
+        headers = {}
+        if work.record.dropped_tools:
+            headers["x-sgl-gateway-dropped-tools"] = ", ".join(work.record.dropped_tools)
+        work.record.status = status
+        if not streamed:
+            body = exchange.parse_reply(answer.read(_MAX_REPLY_BYTES))
+            work.first_event()
+            return Reply(status, JSON, body, headers=headers)
+        stream = Stream(
+            answer,
+            exchange.build_relay(),
+            work,
+            keepalive=exchange.keepalive,
+            keepalive_s=self._policy.keepalive_s,
+        )
+        stream.open(deadline_s)
+        return Reply(
+            status,
+            EVENT_STREAM,
+            frames=stream,
+            headers={**headers, "cache-control": "no-cache", "x-accel-buffering": "no"},
+        )
+
+
+class _Held:
+    """What an attempt holds, given back once, the last first."""
+
+    def __init__(self, closer: Callable[[], None]) -> None:
+        self._closers = [closer]
+
+    def add(self, closer: Callable[[], None]) -> None:
+        self._closers.append(closer)
+
+    def close(self) -> None:
+        while self._closers:
+            self._closers.pop()()
+
+
+def _engine_error(answer: Answer, *, own_key: bool) -> Failure:
+    failure = parse_engine_error(answer.status, answer.read(_MAX_ERROR_BYTES), own_key=own_key)
+    retry_after = answer.headers.get("retry-after")
+    if retry_after is None:
+        return failure
+    return replace(failure, headers={"retry-after": retry_after})
+
+
+def bug_failure() -> Failure:
+    """500, for what should not happen."""
+    return failure_of_kind(INTERNAL, "The gateway failed.")

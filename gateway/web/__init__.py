@@ -1,0 +1,1 @@
+"""The HTTP edge: the only part that knows Falcon and gunicorn."""

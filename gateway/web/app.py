@@ -1,0 +1,110 @@
+"""Builds the WSGI application.
+
+`create_app` takes what it serves; `get_app` is what gunicorn calls in each worker, with what
+the arbiter loaded and checked before it forked.
+"""
+
+from collections.abc import Callable
+from wsgiref.types import WSGIApplication
+
+import falcon
+
+from gateway.routes import CHAT, Route
+from gateway.service.deployment import Deployment, build_gateway, load_deployment
+from gateway.service.gateway import Gateway
+from gateway.service.models import ModelList
+from gateway.service.work import Admission, Record
+from gateway.settings import load_settings
+from gateway.telemetry.logging import RequestRecord, log_request
+from gateway.web import errors
+from gateway.web.body import BodyLimits
+from gateway.web.resources import (
+    UNSUPPORTED,
+    HealthResource,
+    InferenceResource,
+    ModelsResource,
+    UnsupportedResource,
+)
+from gateway.web.server import DRAIN, Drain, loaded_deployment
+from gateway.web.streaming import guarded
+
+MOUNTED: tuple[Route, ...] = (CHAT,)
+"""The inference routes that are served."""
+
+
+def get_app() -> WSGIApplication:
+    """The application of a worker process."""
+    deployment = loaded_deployment() or load_deployment(load_settings())
+    return create_app(deployment)
+
+
+def create_app(deployment: Deployment, drain: Drain = DRAIN) -> WSGIApplication:
+    """The application that serves a deployment.
+
+    Args:
+        deployment: loaded and checked.
+        drain: whether the process is on its way out.
+    """
+    settings = deployment.settings
+    gateway = build_gateway(deployment)
+    app = falcon.App()
+    app.req_options.strip_url_path_trailing_slash = True
+    app.resp_options.xml_error_serialization = False
+    app.add_error_handler(Exception, errors.handle_bug)
+    app.add_error_handler(falcon.HTTPError, errors.handle_http_error)
+    app.add_error_handler(errors.GatewayError, errors.handle_gateway_error)
+    admission = Admission(settings.max_inflight, drain.draining)
+    limits = BodyLimits(
+        stall_s=settings.body_timeout_in_seconds, total_s=settings.body_timeout_in_seconds * 2
+    )
+    for route in MOUNTED:
+        app.add_route(
+            route.path,
+            InferenceResource(
+                route, gateway, admission, limits, settings.send_timeout_in_seconds, _log
+            ),
+        )
+    models = ModelsResource(ModelList(gateway.names, gateway.pool, gateway.client))
+    app.add_route("/v1/models", models)
+    app.add_route("/v1/models/{name:path}", models, suffix="one")
+    for path, operation in UNSUPPORTED.items():
+        resource = UnsupportedResource(operation)
+        app.add_route(path, resource)
+        app.add_route(f"{path}/{{rest:path}}", resource)
+    for path, problem in _health(gateway, drain).items():
+        app.add_route(path, HealthResource(problem))
+    return guarded(app)
+
+
+def _health(gateway: Gateway, drain: Drain) -> dict[str, Callable[[], str | None]]:
+    """By path, what keeps it from being healthy. `/livez` never looks beyond the process."""
+
+    def ready() -> str | None:
+        if drain.draining():
+            return "draining"
+        return None if gateway.available else "no server is in service"
+
+    def alive() -> str | None:
+        return None
+
+    return {"/": alive, "/livez": alive, "/healthz": alive, "/readyz": ready}
+
+
+def _log(record: Record) -> None:
+    log_request(
+        RequestRecord(
+            request_id=record.request_id,
+            route=record.route,
+            dialect=record.dialect,
+            status=record.status,
+            outcome=record.error_code or record.outcome,
+            duration_ms=record.duration_ms,
+            model=record.model,
+            served=record.served,
+            server=record.server,
+            first_event_ms=record.first_event_ms,
+            bytes_in=record.bytes_in,
+            bytes_out=record.bytes_out,
+            decisions=tuple(f"{one.kind}:{one.field}" for one in record.decisions),
+        )
+    )
