@@ -44,6 +44,9 @@ _REASONING_KEY: Final = re.compile(rb'"reasoning_content"(?=\s*:)')
 _EMPTY_VALUES: Final = frozenset({b"null", b'""', b"[]", b"{}"})
 
 
+_NO_ERROR: Final = msgspec.Raw(b"null")
+
+
 class _Choice(msgspec.Struct):
     index: int = 0
     delta: dict[str, msgspec.Raw] | None = None
@@ -53,7 +56,7 @@ class _Choice(msgspec.Struct):
 
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = _NO_ERROR
 
 
 class _ReplyChoice(msgspec.Struct):
@@ -62,7 +65,7 @@ class _ReplyChoice(msgspec.Struct):
 
 class _Reply(msgspec.Struct):
     choices: list[_ReplyChoice] | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = _NO_ERROR
 
 
 _CHUNK: Final = msgspec.json.Decoder(_Chunk)
@@ -111,7 +114,7 @@ def parse_reply(raw: bytes, look: Look) -> bytes:
         reply = _REPLY.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise protocol_failure("The engine sent an unreadable reply.") from None
-    if reply.error is not None and bytes(reply.error) != b"null":
+    if bytes(reply.error) != b"null":
         raise _error_frame(raw)
     if not reply.choices:
         raise protocol_failure("The engine sent a reply without a choice.")
@@ -172,7 +175,7 @@ class ChatRelay:
             chunk = _CHUNK.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise protocol_failure("The engine sent an unreadable event.") from None
-        if chunk.error is not None and bytes(chunk.error) != b"null":
+        if bytes(chunk.error) != b"null":
             raise _error_frame(data)
         return chunk
 
@@ -201,7 +204,8 @@ class ChatRelay:
 def _speaks(delta: dict[str, msgspec.Raw] | None) -> bool:
     """Whether a delta holds more than a role."""
     return any(
-        name != "role" and bytes(value) not in _EMPTY_VALUES for name, value in (delta or {}).items()
+        name != "role" and bytes(value) not in _EMPTY_VALUES
+        for name, value in (delta or {}).items()
     )
 
 

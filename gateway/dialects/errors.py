@@ -240,9 +240,7 @@ def _anthropic_body(failure: Failure, request_id: str, type_: str) -> dict[str, 
     return {"type": "error", "error": error, "request_id": request_id}
 
 
-def _failure(
-    status: int, inner: Mapping[str, Any], source: Mapping[str, Any] | None
-) -> Failure:
+def _failure(status: int, inner: Mapping[str, Any], source: Mapping[str, Any] | None) -> Failure:
     """`inner` has the message; its type and code are kept where they are of any use."""
     kind = _kind_of_status(status)
     message, param = _readable(str(inner.get("message") or f"The engine answered {status}."))
@@ -304,5 +302,3 @@ def _readable(message: str) -> tuple[str, str | None]:
     if not reasons:
         return "The engine refused the request.", None
     return "; ".join(list(reasons)[:_MAX_REASONS]), first
-
-

@@ -7,6 +7,7 @@ after it, the stream tells of it. Retries happen only before it, each on a serve
 tried yet, and never after a read time-out: then the engine may still be at work.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,6 @@ from gateway.dialects.errors import (
     EngineFailure,
     Failure,
     failure_of,
-    failure_of_kind,
     parse_engine_error,
     protocol_failure,
     render_error,
@@ -84,6 +84,18 @@ class Reply:
     body: bytes = b""
     frames: Iterator[bytes] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A request on its way to a server."""
+
+    work: Work
+    prepared: Prepared
+    name: str
+    headers: Mapping[str, str]
+    watch: Watch
+    deadline_s: float
 
 
 class Gateway:
@@ -171,7 +183,8 @@ class Gateway:
         if not self.pool.fitting(name):
             raise not_served(asked)
         prepared = self._prepare(work, body, asked)
-        return self._attempt_servers(work, prepared, name, headers, watch)
+        deadline_s = time.monotonic() + self._policy.request_s
+        return self._try_servers(_Trial(work, prepared, name, headers, watch, deadline_s))
 
     def _prepare(self, work: Work, body: jsonbody.Body, asked: str) -> Prepared:
         profile = self.profile
@@ -192,24 +205,21 @@ class Gateway:
             rename_reasoning=renames_reasoning(profile, body),
         )
 
-    def _attempt_servers(
-        self, work: Work, prepared: Prepared, name: str, headers: Mapping[str, str], watch: Watch
-    ) -> Reply:
+    def _try_servers(self, trial: _Trial) -> Reply:
         """Tries servers until one answers, a failure is final, or the retries are used up."""
-        deadline_s = time.monotonic() + self._policy.request_s
         tried: list[str] = []
         last: EngineFailure | GatewayError = GatewayError(
             NO_HEALTHY_SERVERS, "No server is in service for this model."
         )
-        while len(tried) <= self._policy.max_retries and time.monotonic() < deadline_s:
-            server = self.pool.draw(name, tried)
+        while len(tried) <= self._policy.max_retries and time.monotonic() < trial.deadline_s:
+            server = self.pool.draw(trial.name, tried)
             if server is None:
                 break
             tried.append(server.name)
-            work.record.attempts += 1
-            work.record.server = server.name
+            trial.work.record.attempts += 1
+            trial.work.record.server = server.name
             try:
-                return self._attempt(work, prepared, server, name, headers, watch, deadline_s)
+                return self._try(trial, server)
             except EngineFault as fault:
                 self.pool.report(server, ok=False)
                 if not fault.retriable:
@@ -221,98 +231,59 @@ class Gateway:
                 last = failure
         raise last
 
-    def _attempt(
-        self,
-        work: Work,
-        prepared: Prepared,
-        server: Server,
-        name: str,
-        headers: Mapping[str, str],
-        watch: Watch,
-        deadline_s: float,
-    ) -> Reply:
-        model = server.target(name).model_id
-        work.record.served = model
-        exchange = build_exchange(prepared, model)
-        sent = engine_headers(
+    def _try(self, trial: _Trial, server: Server) -> Reply:
+        """Asks one server; whatever it held is given back, unless a stream goes on with it."""
+        model = server.target(trial.name).model_id
+        trial.work.record.served = model
+        exchange = build_exchange(trial.prepared, model)
+        headers = engine_headers(
             server,
-            headers,
-            work.record.request_id,
+            trial.headers,
+            trial.work.record.request_id,
             messages=exchange.messages,
             forward_authorization=self._policy.forward_authorization,
         )
-        self.pool.begin(server)
-        held = _Held(lambda: self.pool.end(server))
-        try:
-            answer = self.client.post(server, exchange.path, exchange.body, sent, watch)
-            held.add(answer.close)
-            own_key = server.api_key != "" or not self._policy.forward_authorization
-            reply = self._read(work, prepared, exchange, answer, deadline_s, own_key=own_key)
-        except BaseException:
-            held.close()
-            raise
-        self.pool.report(server, ok=True)
-        if reply.frames is None:
-            held.close()
-        else:
-            work.hold(held.close)
+        with contextlib.ExitStack() as held:
+            self.pool.begin(server)
+            held.callback(self.pool.end, server)
+            answer = self.client.post(server, exchange.path, exchange.body, headers, trial.watch)
+            held.callback(answer.close)
+            own_key = bool(server.api_key) or not self._policy.forward_authorization
+            reply = self._read(trial, exchange, answer, own_key=own_key)
+            self.pool.report(server, ok=True)
+            if reply.frames is not None:
+                trial.work.hold(held.pop_all().close)
         return reply
 
-    def _read(
-        self,
-        work: Work,
-        prepared: Prepared,
-        exchange: Exchange,
-        answer: Answer,
-        deadline_s: float,
-        *,
-        own_key: bool,
-    ) -> Reply:
-        status = answer.status
+    def _read(self, trial: _Trial, exchange: Exchange, answer: Answer, *, own_key: bool) -> Reply:
+        """The engine's answer as a reply; a stream's has passed the commit point."""
+        record = trial.work.record
         streamed = answer.content_type.startswith(EVENT_STREAM)
-        if status >= 400:  # noqa: PLR2004
+        if answer.status >= 400:  # noqa: PLR2004
             raise EngineFailure(_engine_error(answer, own_key=own_key))
-        if status != 200:  # noqa: PLR2004
-            raise protocol_failure(f"The engine answered with status {status}.")
-        if streamed is not prepared.stream:
-            asked, got = ("a stream", "none") if prepared.stream else ("no stream", "one")
+        if answer.status != 200:  # noqa: PLR2004
+            raise protocol_failure(f"The engine answered with status {answer.status}.")
+        if streamed is not record.stream:
+            asked, got = ("a stream", "none") if record.stream else ("no stream", "one")
             raise protocol_failure(f"The engine was asked for {asked} and sent {got}.")
         headers = {}
-        if work.record.dropped_tools:
-            headers["x-sgl-gateway-dropped-tools"] = ", ".join(work.record.dropped_tools)
-        work.record.status = status
+        if record.dropped_tools:
+            headers["x-sgl-gateway-dropped-tools"] = ", ".join(record.dropped_tools)
+        record.status = answer.status
         if not streamed:
             body = exchange.parse_reply(answer.read(_MAX_REPLY_BYTES))
-            work.first_event()
-            return Reply(status, JSON, body, headers=headers)
+            trial.work.first_event()
+            return Reply(answer.status, JSON, body, headers=headers)
         stream = Stream(
             answer,
             exchange.build_relay(),
-            work,
+            trial.work,
             keepalive=exchange.keepalive,
             keepalive_s=self._policy.keepalive_s,
         )
-        stream.open(deadline_s)
-        return Reply(
-            status,
-            EVENT_STREAM,
-            frames=stream,
-            headers={**headers, "cache-control": "no-cache", "x-accel-buffering": "no"},
-        )
-
-
-class _Held:
-    """What an attempt holds, given back once, the last first."""
-
-    def __init__(self, closer: Callable[[], None]) -> None:
-        self._closers = [closer]
-
-    def add(self, closer: Callable[[], None]) -> None:
-        self._closers.append(closer)
-
-    def close(self) -> None:
-        while self._closers:
-            self._closers.pop()()
+        stream.open(trial.deadline_s)
+        headers |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        return Reply(answer.status, EVENT_STREAM, frames=stream, headers=headers)
 
 
 def _engine_error(answer: Answer, *, own_key: bool) -> Failure:
@@ -321,8 +292,3 @@ def _engine_error(answer: Answer, *, own_key: bool) -> Failure:
     if retry_after is None:
         return failure
     return replace(failure, headers={"retry-after": retry_after})
-
-
-def bug_failure() -> Failure:
-    """500, for what should not happen."""
-    return failure_of_kind(INTERNAL, "The gateway failed.")

@@ -10,11 +10,11 @@ from wsgiref.types import WSGIApplication
 import falcon
 
 from gateway.routes import CHAT, Route
-from gateway.service.deployment import Deployment, build_gateway, load_deployment
+from gateway.service.build import build_gateway
 from gateway.service.gateway import Gateway
 from gateway.service.models import ModelList
 from gateway.service.work import Admission, Record
-from gateway.settings import load_settings
+from gateway.startup import Launch, current
 from gateway.telemetry.logging import RequestRecord, log_request
 from gateway.web import errors
 from gateway.web.body import BodyLimits
@@ -25,7 +25,7 @@ from gateway.web.resources import (
     ModelsResource,
     UnsupportedResource,
 )
-from gateway.web.server import DRAIN, Drain, loaded_deployment
+from gateway.web.server import DRAIN, Drain
 from gateway.web.streaming import guarded
 
 MOUNTED: tuple[Route, ...] = (CHAT,)
@@ -34,19 +34,18 @@ MOUNTED: tuple[Route, ...] = (CHAT,)
 
 def get_app() -> WSGIApplication:
     """The application of a worker process."""
-    deployment = loaded_deployment() or load_deployment(load_settings())
-    return create_app(deployment)
+    return create_app(current())
 
 
-def create_app(deployment: Deployment, drain: Drain = DRAIN) -> WSGIApplication:
-    """The application that serves a deployment.
+def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
+    """The application.
 
     Args:
-        deployment: loaded and checked.
+        launch: what it serves, loaded and checked.
         drain: whether the process is on its way out.
     """
-    settings = deployment.settings
-    gateway = build_gateway(deployment)
+    settings = launch.settings
+    gateway = build_gateway(launch)
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = True
     app.resp_options.xml_error_serialization = False
@@ -61,10 +60,16 @@ def create_app(deployment: Deployment, drain: Drain = DRAIN) -> WSGIApplication:
         app.add_route(
             route.path,
             InferenceResource(
-                route, gateway, admission, limits, settings.send_timeout_in_seconds, _log
+                route,
+                gateway,
+                admission,
+                limits,
+                settings.send_timeout_in_seconds,
+                _log,
+                launch.api_keys,
             ),
         )
-    models = ModelsResource(ModelList(gateway.names, gateway.pool, gateway.client))
+    models = ModelsResource(ModelList(gateway.names, gateway.pool, gateway.client), launch.api_keys)
     app.add_route("/v1/models", models)
     app.add_route("/v1/models/{name:path}", models, suffix="one")
     for path, operation in UNSUPPORTED.items():

@@ -17,7 +17,9 @@ from gateway.errors import (
 from gateway.routes import Route
 from gateway.service.gateway import Gateway, Reply
 from gateway.service.models import ModelList
+from gateway.api_keys import ApiKeys
 from gateway.service.work import Admission, Record, Work, start_work
+from gateway.web.auth import authenticate
 from gateway.web.body import BodyLimits, read_body
 from gateway.web.context import headers_of, request_id_of
 from gateway.web.errors import stamp
@@ -37,6 +39,7 @@ class InferenceResource:
         limits: for the reading of bodies.
         send_s: how long a client may not read what it is sent.
         log: gets each request's record when it ends.
+        keys: that clients must present; None: open.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class InferenceResource:
         limits: BodyLimits,
         send_s: float,
         log: Callable[[Record], None],
+        keys: ApiKeys | None,
     ) -> None:
+        self._keys = keys
         self._route = route
         self._gateway = gateway
         self._admission = admission
@@ -72,6 +77,7 @@ class InferenceResource:
             off = GatewayError(NOT_FOUND, f"There is nothing at {self._route.path}.")
             return self._gateway.error_reply(work, failure_of(off))
         try:
+            authenticate(req.env, self._keys)
             work.hold(self._admission.enter())
         except GatewayError as error:
             return self._gateway.error_reply(work, failure_of(error))
@@ -111,15 +117,18 @@ _CLIENT_CLOSED: Final = 499
 class ModelsResource:
     """`GET /v1/models` and `GET /v1/models/{name}`."""
 
-    def __init__(self, models: ModelList) -> None:
+    def __init__(self, models: ModelList, keys: ApiKeys | None) -> None:
         self._models = models
+        self._keys = keys
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """The list."""
+        authenticate(req.env, self._keys)
         self._send(req, resp, self._models.list())
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, name: str) -> None:
         """One entry."""
+        authenticate(req.env, self._keys)
         self._send(req, resp, self._models.get(name))
 
     def _send(self, req: falcon.Request, resp: falcon.Response, value: object) -> None:
@@ -175,10 +184,7 @@ class UnsupportedResource:
     def on_get(self, req: falcon.Request, resp: falcon.Response, rest: str = "") -> None:
         """400."""
         del req, resp, rest
-        raise GatewayError(
-            UNSUPPORTED_OPERATION, f"{self._operation} is not supported by SGLang"
-        )
+        raise GatewayError(UNSUPPORTED_OPERATION, f"{self._operation} is not supported by SGLang")
 
     on_post = on_get
     on_delete = on_get
-

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.engine.watch import Watch
-from gateway.service.deployment import Deployment
 
 _BEFORE_KILL_S: Final = 2.0
 """Streams are ended so long before the arbiter ends their process."""
@@ -61,20 +60,3 @@ def client_socket(environ: dict[str, Any]) -> socket.socket | None:
 def watch_client(environ: dict[str, Any]) -> Watch:
     """What may end a wait for an engine on behalf of this request."""
     return Watch(client_socket(environ), DRAIN.cut_at)
-
-
-_LOADED: list[Deployment] = []
-
-
-def keep_deployment(deployment: Deployment) -> None:
-    """Keeps what the arbiter loaded: its workers, forked from it, inherit it.
-
-    So a worker never reads a file, and one that is started anew serves what was last found
-    good, whatever has become of the files since.
-    """
-    _LOADED[:] = [deployment]
-
-
-def loaded_deployment() -> Deployment | None:
-    """What the arbiter loaded; None where there is none (another server, a test)."""
-    return _LOADED[0] if _LOADED else None

@@ -1,0 +1,27 @@
+"""Wires up the gateway of one process from what was loaded at its start."""
+
+from gateway.engine.client import EngineClient, Limits
+from gateway.engine.servers import ServerPool, servers_of_urls
+from gateway.profile import ProfileService
+from gateway.service.gateway import Gateway, Policy
+from gateway.startup import Launch
+
+
+def build_gateway(launch: Launch) -> Gateway:
+    """The use cases, with their own connections and their own view of the servers' health."""
+    settings = launch.settings
+    limits = Limits(
+        connect_s=settings.connect_timeout_in_seconds,
+        first_byte_s=settings.default_request_timeout_in_seconds,
+        idle_s=settings.stream_idle_timeout_in_seconds,
+        pool_size=settings.threads,
+    )
+    policy = Policy(
+        model_id=settings.model_id,
+        request_s=settings.default_request_timeout_in_seconds,
+        keepalive_s=settings.stream_keepalive_in_seconds,
+        forward_authorization=settings.forward_authorization,
+    )
+    servers = servers_of_urls(settings.worker_urls, settings.worker_api_key)
+    profiles = ProfileService(lambda: launch.choice)
+    return Gateway(profiles, ServerPool(servers), EngineClient(limits), policy)

@@ -1,0 +1,24 @@
+"""Who may call: clients present a key, as a Bearer token or as `x-api-key`."""
+
+from typing import Any
+
+from gateway.api_keys import ApiKeys
+from gateway.errors import NOT_AUTHENTICATED, GatewayError
+
+
+def authenticate(environ: dict[str, Any], keys: ApiKeys | None) -> None:
+    """Lets the request pass where the gateway is open, or where it carries a known key.
+
+    Raises:
+        GatewayError: 401; which of the keys was wrong is not told.
+    """
+    if keys is None:
+        return
+    scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    presented = token.strip() if scheme.lower() == "bearer" else ""
+    presented = presented or environ.get("HTTP_X_API_KEY", "").strip()
+    if not presented or not keys.admits(presented):
+        raise GatewayError(
+            NOT_AUTHENTICATED,
+            "A valid API key is required: present one as a Bearer token or as x-api-key.",
+        )
