@@ -1,4 +1,4 @@
-"""What the operator set, as one frozen value: flag over environment over file over default.
+"""What the operator set, as one frozen value: flag over environment over default.
 
 The only reader of the process's environment. A setting is one row of `_SETTINGS`: its name gives
 the flag (`--max-inflight`) and the environment variable (`SGL_GATEWAY_MAX_INFLIGHT`). Each
@@ -49,10 +49,9 @@ class Settings:
     Attributes:
         host: the address to listen on.
         port: the TCP port; 0 lets the system choose one.
-        config: the settings file.
         model_id: the model that is served; None: every name that the servers admit.
         worker_urls: the engines of the short form, as written.
-        worker_api_key: sent to these as a Bearer token; None: no header.
+        worker_api_key: sent to these as a Bearer token; empty: no header.
         api_profile_file: `--api-profile-file`, always a path.
         api_profile: `--api-profile`, always a preset's name.
         api_profile_env: `SGLANG_ROUTER_API_PROFILE`, a path or a preset's name.
@@ -76,10 +75,9 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8080
-    config: str | None = None
     model_id: str | None = None
     worker_urls: tuple[str, ...] = ()
-    worker_api_key: str | None = field(default=None, repr=False)
+    worker_api_key: str = field(default="", repr=False)
     api_profile_file: str | None = None
     api_profile: str | None = None
     api_profile_env: str | None = None
@@ -145,8 +143,7 @@ def load_settings(
 def export_flags(flags: Mapping[str, Flag]) -> dict[str, str]:
     """The environment variables that say what the flags said, for the server's process.
 
-    Only what was given as a flag: environment, file and defaults are read again by the server,
-    so that a reload sees the file as it is then.
+    Only what was given as a flag: environment and defaults are read again by the server.
     """
     given = {name: _text_of(value) for name, value in flags.items() if value is not None}
     exported: dict[str, str] = {}
@@ -162,6 +159,11 @@ def export_flags(flags: Mapping[str, Flag]) -> dict[str, str]:
 def server_environment(flags: Mapping[str, Flag]) -> dict[str, str]:
     """The whole environment of a server that is started with these flags."""
     return {**os.environ, **export_flags(flags)}
+
+
+def demo_environment() -> dict[str, str]:
+    """The process's environment without the gateway's settings; only a named profile stays."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
 def profile_from_environment(environ: Mapping[str, str] | None = None) -> str | None:
@@ -275,10 +277,9 @@ _SETTINGS: Final[Mapping[str, _Setting]] = MappingProxyType(
     {
         "host": _Setting(_parse_host, "a host name or an address"),
         "port": _whole(0, 65535),
-        "config": _PATH,
         "model_id": _TEXT,
         "worker_urls": _Setting(_parse_urls, "one or more http or https URLs"),
-        "worker_api_key": _Setting(lambda text: text.strip() or None, "a key", secret=True),
+        "worker_api_key": _Setting(str.strip, "a key", secret=True),
         "api_profile_file": _PATH,
         "api_profile": _TEXT,
         "override_sampling_params": _TEXT,

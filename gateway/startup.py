@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from gateway.api_keys import ApiKeys, load_api_keys
+from gateway.engine.servers import Server, ServerPool, servers_of_urls
 from gateway.profile import Choice, ProfileError, override_sampling, select
 from gateway.settings import Flag, Settings, SettingsError, load_settings, unknown_variables
 from gateway.telemetry.logging import configure
@@ -35,11 +36,13 @@ class Launch:
         settings: of the operator.
         choice: the profile, with the override of its sampling section applied, and why this one.
         api_keys: that clients must present; None: the gateway is open.
+        servers: the engines.
     """
 
     settings: Settings
     choice: Choice
     api_keys: ApiKeys | None
+    servers: tuple[Server, ...]
 
 
 _held: dict[str, Launch] = {}
@@ -55,11 +58,7 @@ def load_launch(
         ProfileError: the profile cannot.
     """
     settings = load_settings(flags, environ)
-    if not settings.worker_urls:
-        raise SettingsError(
-            "no base URL configured: either set sgl_key_config.url on the key"
-            " or set network_config.base_url"
-        )
+    servers = _build_servers(settings)
     choice = select(
         file=settings.api_profile_file, name=settings.api_profile, env=settings.api_profile_env
     )
@@ -71,7 +70,21 @@ def load_launch(
             "--model-id is not set: the profile's models.aliases need a served model to stand for"
         )
     keys = load_api_keys(settings.api_keys_file) if settings.api_keys_file else None
-    return Launch(settings, Choice(loaded, choice.why), keys)
+    return Launch(settings, Choice(loaded, choice.why), keys, servers)
+
+
+def _build_servers(settings: Settings) -> tuple[Server, ...]:
+    if not settings.worker_urls:
+        raise SettingsError(
+            "no base URL configured: either set sgl_key_config.url on the key"
+            " or set network_config.base_url"
+        )
+    try:
+        servers = servers_of_urls(settings.worker_urls, settings.worker_api_key)
+        ServerPool(servers)
+    except ValueError as error:
+        raise SettingsError(f"--worker-urls: {error}") from None
+    return servers
 
 
 def current() -> Launch:
@@ -115,7 +128,7 @@ def announce() -> None:
         "why": launch.choice.why,
         "digest": loaded.digest,
         "model": launch.settings.model_id,
-        "servers": len(launch.settings.worker_urls),
+        "servers": tuple(server.name for server in launch.servers),
         "clients": "with a key" if launch.api_keys else "open",
     }
     _LOG.info("serving", extra={"fields": fields})

@@ -39,7 +39,6 @@ def serve(
     port: Annotated[
         str | None, _option("--port", "N", "The port; 0: any that is free (8080).")
     ] = None,
-    config: Annotated[str | None, _option("--config", "FILE", "The settings file.")] = None,
     model_id: Annotated[
         str | None, _option("--model-id", "NAME", "The one model that is served.")
     ] = None,
@@ -118,7 +117,6 @@ def serve(
     flags = {
         "host": host,
         "port": port,
-        "config": config,
         "model_id": model_id,
         "worker_urls": worker_urls or None,
         "worker_api_key": worker_api_key,

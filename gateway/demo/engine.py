@@ -37,7 +37,7 @@ class Received:
     body: bytes
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever was sent
+    def json(self) -> Any:
         """The body, decoded."""
         return json.loads(self.body)
 
