@@ -244,7 +244,7 @@ def _parse_switch(text: str) -> bool:
 
 def _parse_urls(text: str) -> tuple[str, ...]:
     urls = tuple(url for url in re.split(r"[\s,]+", text) if url)
-    if not urls or not all(re.match(r"https?://[^/]", url, re.IGNORECASE) for url in urls):
+    if not urls:
         raise ValueError
     return urls
 
@@ -278,7 +278,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = MappingProxyType(
         "host": _Setting(_parse_host, "a host name or an address"),
         "port": _whole(0, 65535),
         "model_id": _TEXT,
-        "worker_urls": _Setting(_parse_urls, "one or more http or https URLs"),
+        "worker_urls": _Setting(_parse_urls, "one or more URLs"),
         "worker_api_key": _Setting(str.strip, "a key", secret=True),
         "api_profile_file": _PATH,
         "api_profile": _TEXT,

@@ -82,6 +82,10 @@ def _run(args: list[str] | None) -> int:
         return INTERRUPTED
     except typer.Abort:
         return INTERRUPTED
+    except SystemExit as end:  # how typer ends over a pipe that is gone, and gunicorn's --help
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        return end.code if isinstance(end.code, int) else 0
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - the last stop before the operator

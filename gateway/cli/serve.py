@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
@@ -160,25 +160,28 @@ def _check_gunicorn(options: list[str]) -> bool:
         Whether they name addresses to listen on.
 
     Raises:
-        SettingsError: gunicorn would not take a value. (It ends the process itself, with
-            status 2, over an option that it does not know.)
+        SettingsError: gunicorn would not take one.
     """
     if not options:
         return False
     from gunicorn.config import Config
 
-    config = Config(prog="sgl-gateway serve … --")
-    given = vars(config.parser().parse_args(options))
+    def refuse(message: str) -> NoReturn:
+        raise SettingsError(f"after --, gunicorn's options: {message}")
+
+    config = Config()  # type: ignore[no-untyped-call]  # gunicorn has no types
+    parser = config.parser()  # type: ignore[no-untyped-call]
+    parser.error = refuse
+    given = vars(parser.parse_args(options))
     if given.pop("args"):
-        raise SettingsError(f"after --, only gunicorn's options: {' '.join(options)}")
+        refuse(f"{' '.join(options)} names an application; the gateway brings its own")
     if given.pop("config"):
-        raise SettingsError("after --, -c cannot be given: the gateway brings its own file")
+        refuse("-c cannot be given; the gateway brings its own file")
     for name, value in given.items():
         if value is None:
             continue
         try:
-            config.set(name, value)
+            config.set(name, value)  # type: ignore[no-untyped-call]
         except (TypeError, ValueError, RuntimeError) as error:
-            flag = f"--{name.replace('_', '-')}"
-            raise SettingsError(f"after --, {flag} {value}: {error}") from None
+            refuse(f"{name} {value}: {error}")
     return given.get("bind") is not None
