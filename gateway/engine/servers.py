@@ -201,15 +201,11 @@ class ServerPool:
 
     def fitting(self, model: str | None) -> tuple[Server, ...]:
         """The servers that fit a request for this name, in or out of service."""
-        return tuple(
-            server for server in self.servers if server.enabled and server.admits(model)
-        )
+        return tuple(server for server in self.servers if server.enabled and server.admits(model))
 
     def available(self) -> bool:
         """Whether some enabled server is not known to be out of service."""
-        return any(
-            server.enabled and not self.out_of_service(server) for server in self.servers
-        )
+        return any(server.enabled and not self.out_of_service(server) for server in self.servers)
 
     def out_of_service(self, server: Server) -> bool:
         """Whether the server is left out at present."""

@@ -84,9 +84,7 @@ def test_values_that_cannot_be_sent(value: str) -> None:
 )
 def test_authorization(key: str, forward: bool, authorization: str | None) -> None:
     """The server's key; the caller's own only where that is allowed and there is no key."""
-    headers = sent(
-        {"Authorization": "Basic client", "x-api-key": "c"}, key=key, forward=forward
-    )
+    headers = sent({"Authorization": "Basic client", "x-api-key": "c"}, key=key, forward=forward)
     assert headers.get("authorization") == authorization
     assert "x-api-key" not in headers
 

@@ -83,9 +83,7 @@ ALIASES = {
 )
 def test_target(name: str, messages: bool, target: Target) -> None:
     """An alias's model, else the list's spelling, else the name; the alias's mode is first."""
-    one = server(
-        models=("*", "Qwen/Qwen3-8B"), aliases=ALIASES, use_anthropic_endpoints=messages
-    )
+    one = server(models=("*", "Qwen/Qwen3-8B"), aliases=ALIASES, use_anthropic_endpoints=messages)
     assert one.target(name) == target
 
 
@@ -96,7 +94,9 @@ def test_bad_weights(weight: float) -> None:
         server(weight=weight)
 
 
-@pytest.mark.parametrize("key", ["hunter\n2", "hunter\r\nX: y", " hunter", "hunter ", "ключ", "hunter\x00"])
+@pytest.mark.parametrize(
+    "key", ["hunter\n2", "hunter\r\nX: y", " hunter", "hunter ", "ключ", "hunter\x00"]
+)
 def test_keys_that_cannot_be_sent(key: str) -> None:
     """A key that no header can carry is refused when it is configured, and is not shown."""
     with pytest.raises(ValueError, match="the key has a character") as error:
