@@ -174,31 +174,37 @@ def _refusals(parts: Mapping[str, Any]) -> Iterator[Problem]:
         message = f"has no value that the rest of the rule accepts: {limits.describe()}"
         yield Problem("empty-range", message, ["values"])
         return
-
-    def refused(value: object) -> str | None:
-        if not limits.accepts(value):
-            return limits.describe()
-        if values and not any(same(value, one) for one in values):
-            return "it is not among values"
-        if "pin" in parts and not same(value, plain(parts["pin"])):
-            return f"only the pin {show(parts['pin'])} is"
-        return None
-
     for key in ("default", "pin"):
-        reason = refused(plain(parts[key])) if key in parts else None
+        reason = _refused(parts.get(key), parts, limits, values)
         if reason:
             message = f"is {show(parts[key])}, which its own rule does not accept: {reason}"
             yield Problem("refused-value", message, [key])
     sources = _sources(parts)
     for index, node in enumerate(sources):
-        reason = refused(plain(node))
-        if reason is None and any(same(plain(node), plain(one)) for one in sources[:index]):
+        reason = _refused(node, parts, limits, values)
+        if not reason and any(same(plain(node), plain(one)) for one in sources[:index]):
             reason = "an earlier pair has it"
         if reason:
-            message = f"normalizes {show(node)}, which is never accepted here: {reason}"
+            message = f"normalizes {show(node)}, which never comes here: {reason}"
             yield Problem(
                 "refused-value", message, ["normalize"], mark=node.mark, below=f"[{index}]"
             )
+
+
+def _refused(
+    node: Node | None, parts: Mapping[str, Any], limits: "_Limits", values: list[object]
+) -> str:
+    """Why the rule would refuse a value; empty where it would not."""
+    if node is None:
+        return ""
+    value = plain(node)
+    if not limits.accepts(value):
+        return f"it must be {limits.describe()}"
+    if values and not any(same(value, one) for one in values):
+        return "it is not among values"
+    if "pin" in parts and not same(value, plain(parts["pin"])):
+        return f"only the pin, {show(parts['pin'])}, is accepted"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ class FieldName:
     """A key of `params`: the name of a top-level request field."""
 
     def __call__(self, key: str) -> str:
+        """Refuses the fields that have sections of their own."""
         if key in FORBIDDEN_FIELDS:
             message = f"cannot be governed by a rule: {FORBIDDEN_FIELDS[key]}"
             raise Problem("forbidden-field", message)

@@ -93,6 +93,7 @@ class Text:
         self._empty = empty
 
     def __call__(self, node: Node) -> str:
+        """Reads a text."""
         return self.read(node)
 
     def read(self, node: Node, below: str = "") -> str:
@@ -115,6 +116,7 @@ class Flag:
     """A boolean, in the spellings of the core schema only."""
 
     def __call__(self, node: Node) -> bool:
+        """Reads a boolean."""
         if isinstance(node, ScalarNode) and isinstance(node.value, bool):
             return node.value
         raise _wrong_type(node, "true or false")
@@ -132,6 +134,7 @@ class OneOf:
         self._wanted = " or ".join(words)
 
     def __call__(self, node: Node) -> StrEnum:
+        """Reads one of the words."""
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             raise _wrong_type(node, self._wanted)
         if node.value not in list(self._words):
@@ -149,6 +152,7 @@ class Whole:
     _wanted: ClassVar[str] = "a whole number from 1"
 
     def __call__(self, node: Node) -> int:
+        """Reads an integer."""
         return self.within(whole_of(json_number(_finite(node, self._wanted))), node)
 
     def within(self, number: int | None, node: Node) -> int:
@@ -176,6 +180,7 @@ class Size(Whole):
     _pattern: ClassVar[str] = "^ *[0-9]+ *(B|KiB|MiB|GiB)? *$"
 
     def __call__(self, node: Node) -> int:
+        """Reads a number of bytes."""
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             return super().__call__(node)
         match = re.fullmatch(r" *0*([0-9]{1,19}) *(B|KiB|MiB|GiB|) *", node.value)
@@ -194,6 +199,7 @@ class TextList:
     _entry: ClassVar[Text] = Text()
 
     def __call__(self, node: Node) -> tuple[str, ...]:
+        """Reads a list of texts."""
         if not isinstance(node, ListNode):
             hint = f"; write [{show(node)}]" if isinstance(node, ScalarNode) else ""
             raise _wrong_type(node, "a list of texts", hint)
@@ -208,6 +214,7 @@ class Number:
     """Any finite number, kept with its literal."""
 
     def __call__(self, node: Node) -> Value:
+        """Reads a number."""
         return value_of(_finite(node, "a number"))
 
     def json(self) -> Json:
@@ -270,6 +277,7 @@ class SamplingRule:
         self._band = vol.Schema(dict(self.mapping))
 
     def __call__(self, node: Node) -> Exact | Band:
+        """Reads an exact value or a band."""
         if isinstance(node, MapNode):
             ends = self._band(node)
             low, high = ends["min"], ends["max"]
@@ -314,6 +322,7 @@ class AnyValue:
     """Any JSON value but null, at any depth; it replaces whole in a merge."""
 
     def __call__(self, node: Node) -> Node:
+        """Checks a value; it stays a node, for its literal."""
         for path, part in walk(node):
             if is_null(part):
                 message = "is null; null deletes, it cannot be a value"
@@ -332,6 +341,7 @@ class ValueList(AnyValue):
     """A list of accepted values, at least one."""
 
     def __call__(self, node: Node) -> Node:
+        """Checks a list of values."""
         if not isinstance(node, ListNode):
             raise _wrong_type(node, "a list of accepted values")
         if not node.items:
@@ -347,6 +357,7 @@ class Pairs(AnyValue):
     """A list of `[from, to]`, at least one."""
 
     def __call__(self, node: Node) -> Node:
+        """Checks a list of pairs."""
         if not isinstance(node, ListNode):
             raise _wrong_type(node, "a list of pairs [from, to]")
         if not node.items:

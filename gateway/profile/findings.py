@@ -1,6 +1,5 @@
 """What is wrong with a profile: one `Finding` a fault, and the table of all rules."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -38,10 +37,6 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
 
 MAX_FINDINGS: Final = 100
 """More findings than this in one file are not reported one by one."""
-
-_CONTROL: Final = re.compile(
-    r"[^\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +91,9 @@ def build_finding(mark: Mark, rule: str, message: str, path: str = "") -> Findin
 
 def one_line(text: str) -> str:
     """`text` with everything that could break or hide a line of a terminal escaped."""
-    return _CONTROL.sub(lambda hit: hit.group().encode("unicode_escape").decode(), text)
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

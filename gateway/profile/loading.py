@@ -137,13 +137,10 @@ def _load(reference: Reference) -> Loaded:
 
 def _build(merged: MapNode, findings: list[Finding], source: str) -> Loaded:
     profile, faults = check_tree(merged)
-    findings = [*findings, *faults]
-    if findings or profile is None:
-        known = {
-            (one.file, one.line, one.column, one.path) for one in findings[: -len(faults) or None]
-        }
-        extra = [one for one in faults if (one.file, one.line, one.column, one.path) not in known]
-        raise ProfileError([*findings[: len(findings) - len(faults)], *extra])
+    judged = {finding.path for finding in findings}
+    findings += [fault for fault in faults if fault.path not in judged]
+    if profile is None or findings:
+        raise ProfileError(_in_reading_order(findings))
     document = _pruned(merged)
     return Loaded(
         profile=profile,
@@ -153,6 +150,12 @@ def _build(merged: MapNode, findings: list[Finding], source: str) -> Loaded:
         digest=digest_of(document),
         document=document,
     )
+
+
+def _in_reading_order(findings: list[Finding]) -> list[Finding]:
+    """File by file, in the order in which files came up, and down each file."""
+    files = list(dict.fromkeys(finding.file for finding in findings))
+    return sorted(findings, key=lambda one: (files.index(one.file), one.line, one.column))
 
 
 def _pruned(node: MapNode, path: tuple[str, ...] = ()) -> MapNode:

@@ -92,7 +92,7 @@ Node: TypeAlias = ScalarNode | ListNode | MapNode
 
 
 def moved(node: Node, mark: Mark) -> Node:
-    """The same value, standing at `mark` (where an alias is used); its parts stay where they are."""
+    """The same value, standing where an alias is used; its parts stay where they are."""
     return node.copied(mark) if isinstance(node, MapNode) else replace(node, mark=mark)
 
 
