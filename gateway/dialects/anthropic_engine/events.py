@@ -1,0 +1,63 @@
+"""Reading the events of an engine's Messages stream."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway import jsonbody, sse
+from gateway.dialects.errors import EngineFailure, parse_error_frame, protocol_failure
+from gateway.errors import GatewayError
+
+
+def parse_event(event: sse.Event) -> Mapping[str, Any] | None:
+    """The payload of an event, its `type` filled in from the event's where it has none.
+
+    Returns:
+        None for an event without data: some senders keep a connection alive with it.
+
+    Raises:
+        EngineFailure: the event tells of an error, or cannot be read.
+    """
+    if not event.data.strip():
+        return None
+    try:
+        payload = jsonbody.parse_value(event.data)
+    except GatewayError:
+        payload = None
+    if not isinstance(payload, dict):
+        raise protocol_failure("The engine sent an unreadable event.")
+    if payload.get("type") is None:
+        payload["type"] = event.event
+    if payload["type"] == "error" or payload.get("error") is not None:
+        raise EngineFailure(parse_error_frame(payload))
+    if not isinstance(payload["type"], str):
+        raise protocol_failure("The engine sent an event without a type.")
+    return payload
+
+
+def read_object(payload: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An object that an event has to have.
+
+    Raises:
+        EngineFailure: it has none.
+    """
+    value = payload.get(key)
+    if not isinstance(value, Mapping):
+        raise protocol_failure(f"The engine sent an event without its {key}.")
+    return value
+
+
+def read_index(payload: Mapping[str, Any]) -> int:
+    """The index of the block that an event is about.
+
+    Raises:
+        EngineFailure: it has none.
+    """
+    index = payload.get("index")
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise protocol_failure("The engine sent an event without the index of its block.")
+    return index
+
+
+def cut_off() -> EngineFailure:
+    """The stream ended without its `message_stop`."""
+    return protocol_failure("The engine's stream was cut off.")
