@@ -1,5 +1,6 @@
 """`sgl-gateway presets`: the profiles that are built in, listed or printed."""
 
+from itertools import dropwhile, takewhile
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ def register(app: typer.Typer) -> None:
 def presets(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="The preset to print.", show_default=False),
+        typer.Argument(metavar="NAME", help="The preset to print.", show_default=False),
     ] = None,
 ) -> None:
     """List the presets, or print one as it stands.
@@ -32,14 +33,11 @@ def presets(
 
 
 def describe(name: str, text: str) -> str:
-    """What a preset says about itself: its first comment, else its name.
+    """What a preset says about itself: the first sentence of its first comment, else its name.
 
     A line for an editor (`# yaml-language-server: …`) is no description.
     """
-    for line in text.splitlines():
-        comment = line.removeprefix("#").strip()
-        if not line.startswith("#"):
-            break
-        if comment and not comment.startswith("yaml-language-server:"):
-            return comment
-    return name
+    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    comments = (line.removeprefix("#").strip() for line in lines)
+    told = dropwhile(lambda line: not line or line.startswith("yaml-language-server:"), comments)
+    return " ".join(takewhile(bool, told)).partition(". ")[0].removesuffix(".") or name

@@ -72,19 +72,24 @@ def render(choice: "Choice", output: Format, *, origin: bool) -> str:
             return f"# {one_line(choice.why)}\n{render_yaml(loaded, origins=True)}"
         case Format.JSON, False:
             return f"{render_json(loaded).rstrip()}\n"
+    origins = [
+        json.dumps({"path": path, "source": origin.source, "line": origin.line})
+        for path, origin in loaded.origins.items()
+    ]
+    # Put together as text, so that the profile's numbers keep the operator's spelling.
     members = {
         "why": json.dumps(choice.why),
         "source": json.dumps(loaded.source),
         "digest": json.dumps(loaded.digest),
-        # Not decoded on the way, so that the numbers keep the operator's spelling.
         "profile": render_json(loaded).rstrip(),
-        "origins": json.dumps(
-            [
-                {"path": path, "source": origin.source, "line": origin.line}
-                for path, origin in loaded.origins.items()
-            ],
-            indent=2,
-        ),
+        "origins": _block("[", origins, "]"),
     }
-    inner = ",\n".join(f'"{name}": {text}' for name, text in members.items())
-    return f"{{\n{textwrap.indent(inner, '  ')}\n}}\n"
+    return _block("{", [f'"{name}": {text}' for name, text in members.items()], "}") + "\n"
+
+
+def _block(opening: str, items: list[str], closing: str) -> str:
+    """A JSON list or object of ready items, one a line, indented."""
+    if not items:
+        return opening + closing
+    inner = textwrap.indent(",\n".join(items), "  ")
+    return f"{opening}\n{inner}\n{closing}"

@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 
 def validate(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Profile files.", show_default=False)
+        list[str], typer.Argument(metavar="FILE", help="Profile files.", show_default=False)
     ],
     output: Annotated[
         Format,
