@@ -239,9 +239,9 @@ def stop_of(
         reason = None
     if reason is None and called:
         reason = "tool_use"
-    if reason is None and finish == "stop" and isinstance(matched_stop, str):
-        if matched_stop in stop_sequences:
-            return {"stop_reason": "stop_sequence", "stop_sequence": matched_stop}
+    met = isinstance(matched_stop, str) and matched_stop in stop_sequences
+    if reason is None and finish == "stop" and met:
+        return {"stop_reason": "stop_sequence", "stop_sequence": str(matched_stop)}
     return {"stop_reason": reason or "end_turn", "stop_sequence": None}
 
 

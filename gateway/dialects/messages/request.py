@@ -234,16 +234,15 @@ def _set_tools(chat: dict[str, Any], body: Mapping[str, Any]) -> tuple[str, ...]
     if read_flag(choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use"):
         chat["parallel_tool_calls"] = False
     mapped = _tool_choice(choice)
-    if not (dropped and _names_none_of(tools, mapped)):
+    if isinstance(mapped, str) or not _is_dropped(mapped["function"]["name"], given):
         chat["tool_choice"] = mapped
     return dropped
 
 
-def _names_none_of(tools: list[dict[str, Any]], choice: str | dict[str, Any]) -> bool:
-    """Whether a tool is asked for by name that is not among those that were kept."""
-    if isinstance(choice, str):
-        return False
-    return all(tool["function"]["name"] != choice["function"]["name"] for tool in tools)
+def _is_dropped(name: str, tools: list[Mapping[str, Any]] | None) -> bool:
+    """Whether a hosted tool has this name, and no tool of the client's own has it."""
+    types = [tool.get("type") for tool in tools or () if tool.get("name") == name]
+    return bool(types) and not any(kind in MESSAGES_TOOL_TYPES for kind in types)
 
 
 def _tool_choice(choice: Mapping[str, Any]) -> str | dict[str, Any]:

@@ -4,9 +4,9 @@
     held    chunk that says nothing yet            held     nothing; its usage is remembered
     held    chunk that says something              open     message_start, and as below
     open    chunk with thinking, text or a call    open     block starts, deltas and stops
-    any     finish reason                          open     every block to its end
+    any     finish reason                          same     what is queued, every block closed
     any     usage                                  same     nothing; the last one counts
-    any     [DONE], a choice was seen              done     blocks, message_delta, message_stop
+    any     [DONE], a choice was seen              done     the same, message_delta, message_stop
     any     [DONE], none was seen                  -        EngineFailure
     any     error, `abort`, unreadable             -        EngineFailure: fail()
     any     end of input, finish reason seen       done     message_delta, message_stop
@@ -229,18 +229,12 @@ class ChatToMessagesRelay:
             self._close()
 
     def _flush(self) -> None:
-        """Sends everything and closes every block; there is one at least."""
+        """Sends everything and closes every block."""
         while self._queue:
             head = self._queue[0]
             if isinstance(head, CallSegment) and not head.name:
                 raise protocol_failure("The engine sent a tool call without a name.")
             self._send(head)
-            self._close()
-        if not self._blocks:
-            only = Segment("text", [self._blank])
-            self._queue.append(only)
-            self._begin(only)
-            self._say(only)
             self._close()
 
     def _send(self, head: Segment) -> None:
@@ -294,8 +288,14 @@ class ChatToMessagesRelay:
         }
 
     def _end(self) -> None:
-        """Ends the message as it should end."""
+        """Ends the message as it should end; it has one block at least."""
         self._flush()
+        if not self._blocks:
+            only = Segment("text", [self._blank])
+            self._queue.append(only)
+            self._begin(only)
+            self._say(only)
+            self._close()
         delta = stop_of(
             self._finish,
             matched_stop=self._matched_stop,

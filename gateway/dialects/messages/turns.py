@@ -270,18 +270,29 @@ def _search_parts(block: Mapping[str, Any], path: str) -> list[Part]:
 
 def _document_parts(block: Mapping[str, Any], path: str) -> list[Part]:
     source = read_object(block.get("source"), f"{path}.source")
-    inner: list[Part] = []
-    match source.get("type"):
-        case "text":
-            _add_text(inner, read_text(source.get("data"), f"{path}.source.data"))
-        case "content":
-            at = f"{path}.source.content"
-            inner = _inner_parts(source.get("content"), at, ("text", "image"))
-        case other:
-            raise _unsupported_source("document", other, path, "text or content")
     parts: list[Part] = []
     _add_text(parts, _labelled(block, (("Title", "title"), ("Context", "context")), ""))
-    return parts + inner
+    match source.get("type"):
+        case "text":
+            _add_text(parts, read_text(source.get("data"), f"{path}.source.data"))
+        case "content":
+            at = f"{path}.source.content"
+            parts += _inner_parts(source.get("content"), at, ("text", "image"))
+        case other:
+            raise _unsupported_source("document", other, path, "text or content")
+    return _join_texts(parts)
+
+
+def _join_texts(parts: list[Part]) -> list[Part]:
+    """The parts with neighbouring texts in one, on lines of their own."""
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            joined[-1] = Text(f"{last.text}\n{part.text}")
+        else:
+            joined.append(part)
+    return joined
 
 
 def _reference_parts(block: Mapping[str, Any], path: str) -> list[Part]:
