@@ -137,8 +137,8 @@ def _load(reference: Reference) -> Loaded:
 
 def _build(merged: MapNode, findings: list[Finding], source: str) -> Loaded:
     profile, faults = check_tree(merged)
-    judged = {finding.path for finding in findings}
-    findings += [fault for fault in faults if fault.path not in judged]
+    judged = {finding.path for finding in findings} | {_place(finding) for finding in findings}
+    findings += [fault for fault in faults if not {fault.path, _place(fault)} & judged]
     if profile is None or findings:
         raise ProfileError(_in_reading_order(findings))
     document = _pruned(merged)
@@ -150,6 +150,10 @@ def _build(merged: MapNode, findings: list[Finding], source: str) -> Loaded:
         digest=digest_of(document),
         document=document,
     )
+
+
+def _place(finding: Finding) -> tuple[str, int, int]:
+    return finding.file, finding.line, finding.column
 
 
 def _in_reading_order(findings: list[Finding]) -> list[Finding]:

@@ -10,7 +10,7 @@ import voluptuous as vol
 from gateway.profile.definition import SCHEMA
 from gateway.profile.fields import Problem
 from gateway.profile.findings import Finding, Mark, build_finding
-from gateway.profile.nodes import MapNode, Node, ScalarNode, show, whole_value
+from gateway.profile.nodes import ListNode, MapNode, Node, ScalarNode, show, whole_value
 from gateway.profile.rules import (
     DEFAULT_MAX_BODY_BYTES,
     PROTOCOLS,
@@ -124,6 +124,6 @@ def _locate(tree: MapNode, path: list[str]) -> tuple[Node, Mark]:
             break
         mark = node.key_marks[key]
         node = node[key]
-        if isinstance(node, ScalarNode):
+        if isinstance(node, ScalarNode | ListNode):
             mark = node.mark
     return node, mark

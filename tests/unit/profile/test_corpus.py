@@ -159,6 +159,7 @@ def test_findings_fit_one_line(path: Path) -> None:
 
 
 def test_corpus_breaks_every_rule() -> None:
-    """No rule exists that the corpus does not break somewhere (those of reading files aside)."""
+    """There is no rule about files that no file of the corpus breaks (one rule is about flags)."""
     broken = {rule for path in INVALID for _, _, rule in expected_findings(path)}
-    assert set(RULES) - broken == set()
+
+    assert set(RULES) - broken == {"selection"}
