@@ -1,7 +1,7 @@
 """What must hold between the keys of one section, once each key's own value is fine."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -95,15 +95,13 @@ def check_param_rule(parts: Mapping[str, Any]) -> ParamRule:
     )
 
 
-def same(left: object, right: object) -> bool:
-    """Whether two JSON values are equal: numbers by value, and a boolean is never a number."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
-    return left == right
+def _key_of(value: object) -> Hashable:
+    """The same for equal JSON values: numbers by value, and a boolean is never a number."""
+    if isinstance(value, dict):
+        return frozenset((key, _key_of(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(map(_key_of, value))
+    return (isinstance(value, bool), value)
 
 
 def _items(parts: Mapping[str, Any], key: str) -> tuple[Node, ...]:
@@ -167,23 +165,25 @@ def _refusals(parts: Mapping[str, Any]) -> Iterator[Problem]:
     """What the rule itself refuses."""
     limits = _Limits.of(parts)
     if limits.empty:
-        yield Problem("empty-range", f"accepts no value: {limits.describe()}")
+        yield Problem("empty-range", f"accepts no value: it asks for {limits.describe()}")
         return
     values = [plain(node) for node in _items(parts, "values")]
     if values and not any(map(limits.accepts, values)):
         message = f"has no value that the rest of the rule accepts: {limits.describe()}"
         yield Problem("empty-range", message, ["values"])
         return
+    accepted = frozenset(map(_key_of, values))
     for key in ("default", "pin"):
-        reason = _refused(parts.get(key), parts, limits, values)
+        reason = _refused(parts.get(key), parts, limits, accepted)
         if reason:
             message = f"is {show(parts[key])}, which its own rule does not accept: {reason}"
             yield Problem("refused-value", message, [key])
-    sources = _sources(parts)
-    for index, node in enumerate(sources):
-        reason = _refused(node, parts, limits, values)
-        if not reason and any(same(plain(node), plain(one)) for one in sources[:index]):
+    earlier: set[Hashable] = set()
+    for index, node in enumerate(_sources(parts)):
+        reason = _refused(node, parts, limits, accepted)
+        if not reason and _key_of(plain(node)) in earlier:
             reason = "an earlier pair has it"
+        earlier.add(_key_of(plain(node)))
         if reason:
             message = f"normalizes {show(node)}, which never comes here: {reason}"
             yield Problem(
@@ -192,7 +192,10 @@ def _refusals(parts: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _refused(
-    node: Node | None, parts: Mapping[str, Any], limits: "_Limits", values: list[object]
+    node: Node | None,
+    parts: Mapping[str, Any],
+    limits: "_Limits",
+    accepted: frozenset[Hashable],
 ) -> str:
     """Why the rule would refuse a value; empty where it would not."""
     if node is None:
@@ -200,9 +203,9 @@ def _refused(
     value = plain(node)
     if not limits.accepts(value):
         return f"it must be {limits.describe()}"
-    if values and not any(same(value, one) for one in values):
+    if accepted and _key_of(value) not in accepted:
         return "it is not among values"
-    if "pin" in parts and not same(value, plain(parts["pin"])):
+    if "pin" in parts and _key_of(value) != _key_of(plain(parts["pin"])):
         return f"only the pin, {show(parts['pin'])}, is accepted"
     return ""
 

@@ -59,7 +59,7 @@ def load_merged(start: Reference) -> tuple[MapNode, list[Finding]]:
         except ProfileError as error:
             raise ProfileError([*findings, *_as_parent(error, documents)]) from None
         findings += [*faults, *check_keys(document)]
-        seen[os.path.realpath(reference.path)] = reference.source
+        seen[_identity(reference.path)] = reference.source
         documents.append(document)
         try:
             reference = _parent(document, reference, seen)
@@ -128,11 +128,19 @@ def _parent(document: MapNode, child: Reference, seen: dict[str, str]) -> Refere
         if preset is None:
             raise ProfileError([unknown_preset(text, node.mark, "extends")])
         reference = Reference(preset, text)
-    if os.path.realpath(reference.path) in seen:
+    if _identity(reference.path) in seen:
         chain = " -> ".join(map(one_line, (*seen.values(), reference.source)))
         message = f"extends: the profile extends itself: {chain}"
         raise ProfileError([build_finding(node.mark, "extends-cycle", message, "extends")])
     return reference
+
+
+def _identity(path: str) -> str:
+    """The same for every spelling of a file, links included."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path  # no path at all (a null character): reading it says so
 
 
 def _as_parent(error: ProfileError, children: list[MapNode]) -> list[Finding]:

@@ -149,7 +149,7 @@ class OneOf:
 class Whole:
     """An integer, however it is spelled (`1e5`), from 1 to the largest of 64 bits."""
 
-    _wanted: ClassVar[str] = "a whole number from 1"
+    _wanted: ClassVar[str] = "a whole number of at least 1"
 
     def __call__(self, node: Node) -> int:
         """Reads an integer."""
@@ -169,7 +169,7 @@ class Whole:
 class Size(Whole):
     """Bytes: a plain integer, or text of digits, alone or with a binary unit."""
 
-    _wanted = "a number of bytes from 1, alone or with B, KiB, MiB or GiB"
+    _wanted = "a number of bytes, at least 1, alone or with B, KiB, MiB or GiB"
     _units: ClassVar[dict[str, int]] = {
         "": 1,
         "B": 1,
@@ -201,9 +201,19 @@ class TextList:
     def __call__(self, node: Node) -> tuple[str, ...]:
         """Reads a list of texts."""
         if not isinstance(node, ListNode):
-            hint = f"; write [{show(node)}]" if isinstance(node, ScalarNode) else ""
+            text = isinstance(node, ScalarNode) and isinstance(node.value, str)
+            hint = f"; write [{show(node)}]" if text else ""
             raise _wrong_type(node, "a list of texts", hint)
-        return tuple(self._entry.read(item, f"[{index}]") for index, item in enumerate(node.items))
+        texts: list[str] = []
+        problems: list[vol.Invalid] = []
+        for index, item in enumerate(node.items):
+            try:
+                texts.append(self._entry.read(item, f"[{index}]"))
+            except Problem as problem:
+                problems.append(problem)
+        if problems:
+            raise vol.MultipleInvalid(problems)
+        return tuple(texts)
 
     def json(self) -> Json:
         """As JSON Schema."""
@@ -247,10 +257,14 @@ class Domain:
     def describe(self, *, band: bool = False) -> str:
         """In words."""
         kind = "a whole number" if self.whole else "a number"
-        start = f"over {self.low}" if self.open_below else f"from {self.low}"
-        end = "" if self.high is None else f" to {self.high}"
+        if self.high is None:
+            reach = f" of at least {self.low}"
+        elif self.open_below:
+            reach = f" over {self.low}, up to {self.high}"
+        else:
+            reach = f" from {self.low} to {self.high}"
         more = "" if band or self.also is None else f", or exactly {self.also}"
-        return f"{kind} {start}{end}{more}"
+        return f"{kind}{reach}{more}"
 
     def json(self, *, band: bool) -> Json:
         """As JSON Schema, of an exact value or of the end of a band."""

@@ -36,7 +36,7 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
 """Every rule of the checker: its id, and the rule in one sentence."""
 
 MAX_FINDINGS: Final = 100
-"""More findings than this in one file are not reported one by one."""
+"""No more are reported about one profile: a file with as many is not a profile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from gateway.profile.extends import Reference, is_path, load_merged
-from gateway.profile.findings import Finding, Mark, ProfileError, build_finding
+from gateway.profile.findings import MAX_FINDINGS, Finding, Mark, ProfileError, build_finding
 from gateway.profile.keys import check_keys
 from gateway.profile.nodes import MapNode, ScalarNode, plain
 from gateway.profile.presets import preset_path, unknown_preset
@@ -140,7 +140,7 @@ def _build(merged: MapNode, findings: list[Finding], source: str) -> Loaded:
     judged = {finding.path for finding in findings} | {_place(finding) for finding in findings}
     findings += [fault for fault in faults if not {fault.path, _place(fault)} & judged]
     if profile is None or findings:
-        raise ProfileError(_in_reading_order(findings))
+        raise ProfileError(_in_reading_order(findings[:MAX_FINDINGS]))
     document = _pruned(merged)
     return Loaded(
         profile=profile,

@@ -88,12 +88,14 @@ def _read(path: str, source: str) -> bytes:
         raise refuse("there is no such file") from None
     except (OSError, ValueError) as error:
         raise refuse(f"cannot be read: {_reason(error)}") from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        directory = stat.S_ISDIR(mode)
+        raise refuse(
+            "is a directory; name the file in it" if directory else "is not a regular file"
+        )
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise refuse("is a directory; name the file in it")
-        if not stat.S_ISREG(mode):
-            raise refuse("is not a regular file")
         try:
             raw = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
@@ -127,13 +129,13 @@ def _mark_at(text: str, index: int, source: str) -> Mark:
 
 
 def _syntax_finding(error: yaml.MarkedYAMLError, text: str, source: str) -> Finding:
+    lines = _LINE_BREAK.split(text)
     at = error.problem_mark or error.context_mark
     mark = Mark(source) if at is None else Mark(source, at.line + 1, at.column + 1)
-    lines = _LINE_BREAK.split(text)
-    line = lines[mark.line - 1] if mark.line <= len(lines) else ""
-    if line[mark.column - 1 : mark.column] == "\t" and "cannot start any token" in str(
-        error.problem
-    ):
+    if mark.line > len(lines):  # the parser counts a line after the last one
+        mark = Mark(source, len(lines), len(lines[-1]) + 1)
+    character = lines[mark.line - 1][mark.column - 1 : mark.column]
+    if character == "\t" and "cannot start any token" in str(error.problem):
         return build_finding(mark, "yaml-syntax", "a tab stands where YAML wants spaces")
     parts = (error.context, error.problem)
     return build_finding(mark, "yaml-syntax", ": ".join(part for part in parts if part))
