@@ -7,7 +7,6 @@ everything else to standard error, and an operator never sees a traceback withou
 
 import os
 import sys
-import traceback
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -105,6 +104,8 @@ def _failed(error: Exception) -> int:
         error.show()
         return int(error.exit_code)
     if debugging():
+        import traceback
+
         traceback.print_exception(error)
     else:
         what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -19,6 +19,8 @@ from gateway.demo import answers, checks
 from gateway.demo.checks import Refusal
 
 _JSON: Final = "application/json"
+_POLL_S: Final = 0.02
+"""How soon the server notices that it is to end."""
 _IDLE_S: Final = 5.0
 """The engine closes a connection that was idle for so long."""
 
@@ -80,7 +82,9 @@ class DemoEngine:
         self.flowing = threading.Event()
         self.flowing.set()
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_S,), daemon=True
+        )
 
     @property
     def url(self) -> str:
