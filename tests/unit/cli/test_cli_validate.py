@@ -246,6 +246,48 @@ def test_what_cannot_be_read_is_a_finding(command: Run) -> None:
     assert err == "4 findings in 4 of 4 files\n"
 
 
+@pytest.mark.parametrize(
+    ("parent", "said"),
+    [
+        ("missing.yaml", "missing.yaml"),
+        ("dangling.yaml", "dangling.yaml"),
+        ("./folder/", "./folder/"),
+        ("link.yaml", "a.yaml -> link.yaml"),
+        ("folder/../a.yaml", "a.yaml -> folder/../a.yaml"),
+    ],
+    ids=["missing", "dangling-link", "folder", "circle-through-a-link", "circle-by-spelling"],
+)
+def test_bad_parent_is_told_where_it_is_named(command: Run, parent: str, said: str) -> None:
+    """A parent that cannot be had, or leads in a circle, is the fault of the `extends` line."""
+    Path("folder").mkdir()
+    Path("dangling.yaml").symlink_to("nowhere.yaml")
+    Path("link.yaml").symlink_to("a.yaml")
+    Path("a.yaml").write_text(f"name: a\nextends: {parent}\n")
+
+    status, out, _ = command("validate", "a.yaml")
+
+    [line] = out.splitlines()
+    assert status == 1
+    assert line.startswith("a.yaml:2:10: ")
+    assert said in line
+
+
+def test_mounted_volume_is_read_under_its_own_names(command: Run) -> None:
+    """A relative parent lies beside the path that the operator wrote, whatever that links to."""
+    Path("data").mkdir()
+    Path("data/profile.yaml").write_text("extends: base.yaml\n")
+    Path("elsewhere.yaml").write_text("limit: 1\n")
+    Path("etc").mkdir()
+    Path("etc/profile.yaml").symlink_to("../data/profile.yaml")
+    Path("etc/base.yaml").symlink_to("../elsewhere.yaml")
+
+    _, out, _ = command("validate", "etc/profile.yaml")
+
+    assert [line.split(": ")[:2] for line in out.splitlines()] == [
+        ["etc/base.yaml:1:1", "unknown-key"]
+    ]
+
+
 @pytest.mark.parametrize("form", Format)
 def test_any_file_name_is_written(command: Run, form: Format) -> None:
     """A name with a line break, or that is no text at all, breaks neither a line nor the run."""

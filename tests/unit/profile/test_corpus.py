@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+import jsonschema
 import pytest
 
 from gateway.profile import (
@@ -16,6 +17,7 @@ from gateway.profile import (
     ParamRule,
     Profile,
     check_file,
+    json_schema,
     load_file,
     render_yaml,
 )
@@ -136,6 +138,12 @@ def test_merged_file_loads_back(path: Path, tmp_path: Path) -> None:
 
         assert leaves(again.profile) == leaves(loaded.profile)
         assert again.digest == loaded.digest
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_merged_file_fits_the_schema(path: Path) -> None:
+    """An editor marks nothing in what the loader takes."""
+    jsonschema.Draft202012Validator(json_schema()).validate(load_file(str(path)).tree)
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
