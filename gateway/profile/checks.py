@@ -101,7 +101,9 @@ def _key_of(value: object) -> Hashable:
         return frozenset((key, _key_of(item)) for key, item in value.items())
     if isinstance(value, list):
         return tuple(map(_key_of, value))
-    return (isinstance(value, bool), value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return (type(value).__name__, value)
+    return float(value)  # as a request's value is read
 
 
 def _items(parts: Mapping[str, Any], key: str) -> tuple[Node, ...]:
@@ -212,63 +214,65 @@ def _refused(
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The range of a rule, as doubles, which is how a request's value is read."""
+    """The range of a rule, judged as doubles, which is how a request's value is read."""
 
-    minimum: Any
-    maximum: Any
+    minimum: Value | None
+    maximum: Value | None
     exclusive_minimum: bool
     exclusive_maximum: bool
     whole: bool
 
     @classmethod
     def of(cls, parts: Mapping[str, Any]) -> "_Limits":
-        low, high = parts.get("min"), parts.get("max")
         return cls(
-            None if low is None else low.value,
-            None if high is None else high.value,
+            parts.get("min"),
+            parts.get("max"),
             parts.get("exclusive_min", False),
             parts.get("exclusive_max", False),
             parts.get("type") is RuleType.INT,
         )
 
     @property
+    def least(self) -> float:
+        """The least double in the range."""
+        if self.minimum is None:
+            return -math.inf
+        low = _double(self.minimum)
+        low = math.nextafter(low, math.inf) if self.exclusive_minimum else low
+        return float(math.ceil(low)) if self.whole and math.isfinite(low) else low
+
+    @property
+    def most(self) -> float:
+        """The largest double in the range."""
+        if self.maximum is None:
+            return math.inf
+        high = _double(self.maximum)
+        high = math.nextafter(high, -math.inf) if self.exclusive_maximum else high
+        return float(math.floor(high)) if self.whole and math.isfinite(high) else high
+
+    @property
     def empty(self) -> bool:
         """Whether no number (no integer, under `type: int`) lies in the range."""
-        if self.minimum is None or self.maximum is None:
-            return False
-        if self.whole:
-            least = math.ceil(self.minimum)
-            most = math.floor(self.maximum)
-            least += self.exclusive_minimum and least == self.minimum
-            most -= self.exclusive_maximum and most == self.maximum
-            return bool(least > most)
-        low, high = float(self.minimum), float(self.maximum)
-        low = math.nextafter(low, math.inf) if self.exclusive_minimum else low
-        high = math.nextafter(high, -math.inf) if self.exclusive_maximum else high
-        return low > high
+        return self.least > self.most
 
     def accepts(self, value: object) -> bool:
         """Whether a value lies in the range; one that is no number has none to lie in."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return True
         number = float(value)
-        if self.whole and not number.is_integer():
-            return False
-        if self.minimum is not None:
-            low = float(self.minimum)
-            if number < low or (self.exclusive_minimum and number == low):
-                return False
-        if self.maximum is not None:
-            high = float(self.maximum)
-            if number > high or (self.exclusive_maximum and number == high):
-                return False
-        return True
+        return self.least <= number <= self.most and (not self.whole or number.is_integer())
 
     def describe(self) -> str:
         """In words."""
         words = ["a whole number" if self.whole else "a number"]
         if self.minimum is not None:
-            words.append(f"{'over' if self.exclusive_minimum else 'from'} {self.minimum}")
+            reach = "over" if self.exclusive_minimum else "from"
+            words.append(f"{reach} {self.minimum.wire.decode()}")
         if self.maximum is not None:
-            words.append(f"{'below' if self.exclusive_maximum else 'up to'} {self.maximum}")
+            reach = "below" if self.exclusive_maximum else "up to"
+            words.append(f"{reach} {self.maximum.wire.decode()}")
         return " ".join(words)
+
+
+def _double(value: Value) -> float:
+    return float(str(value.wire, "ascii"))

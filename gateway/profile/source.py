@@ -137,5 +137,8 @@ def _syntax_finding(error: yaml.MarkedYAMLError, text: str, source: str) -> Find
     character = lines[mark.line - 1][mark.column - 1 : mark.column]
     if character == "\t" and "cannot start any token" in str(error.problem):
         return build_finding(mark, "yaml-syntax", "a tab stands where YAML wants spaces")
-    parts = (error.context, error.problem)
+    context = error.context
+    if context and error.context_mark is not None and error.context_mark.line + 1 != mark.line:
+        context += f" that begins on line {error.context_mark.line + 1}"
+    parts = (context, error.problem)
     return build_finding(mark, "yaml-syntax", ": ".join(part for part in parts if part))
