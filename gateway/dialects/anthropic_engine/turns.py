@@ -32,8 +32,6 @@ from gateway.errors import GatewayError, bad_request
 
 _Block = dict[str, Any]
 
-_SYSTEM_ROLES: Final = frozenset({"system", "developer"})
-_ROLES: Final = "system, developer, user, assistant, tool"
 _DATA_URL: Final = re.compile(
     r"data:(image/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,", re.IGNORECASE | re.ASCII
 )
@@ -72,18 +70,19 @@ def read_conversation(messages: object) -> tuple[str | None, list[dict[str, Any]
         path = f"messages[{index}]"
         message = read_object(item, path)
         role = message.get("role")
-        if role in _SYSTEM_ROLES:
+        if not isinstance(role, str) or role not in _ROLES:
+            known = ", ".join(_ROLES)
+            raise bad_request(
+                f"{path}.role: expected one of {known}, got {shown(role)}", f"{path}.role"
+            )
+        turn_role, read = _ROLES[role]
+        if read is None:
             blocks = _read_content(message.get("content"), f"{path}.content", _SYSTEM_PARTS)
             system += [block["text"] for block in blocks]
-        elif isinstance(role, str) and role in _READERS:
-            turn_role = "assistant" if role == "assistant" else "user"
-            if not turns or turns[-1].role != turn_role:
-                turns.append(_Turn(turn_role))
-            _READERS[role](turns[-1], message, path)
-        else:
-            raise bad_request(
-                f"{path}.role: expected one of {_ROLES}, got {shown(role)}", f"{path}.role"
-            )
+            continue
+        if not turns or turns[-1].role != turn_role:
+            turns.append(_Turn(turn_role))
+        read(turns[-1], message, path)
     text = "\n\n".join(system)
     if turns:
         return text or None, [turn.render() for turn in turns]
@@ -241,6 +240,15 @@ _ASSISTANT_PARTS: Final[_Readers] = MappingProxyType(
 )
 _TOOL_PARTS: Final[_Readers] = MappingProxyType({**_USER_PARTS, "tool_reference": _reference_part})
 
-_READERS: Final[Mapping[str, Callable[[_Turn, Mapping[str, Any], str], None]]] = MappingProxyType(
-    {"user": _read_user, "assistant": _read_assistant, "tool": _read_tool}
+_Reader = Callable[[_Turn, Mapping[str, Any], str], None]
+
+_ROLES: Final[Mapping[str, tuple[str, _Reader | None]]] = MappingProxyType(
+    {
+        "system": ("", None),
+        "developer": ("", None),
+        "user": ("user", _read_user),
+        "assistant": ("assistant", _read_assistant),
+        "tool": ("user", _read_tool),
+    }
 )
+"""Chat's roles: whose turn the message goes to, and how it is read. Two are lifted out."""
