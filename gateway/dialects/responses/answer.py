@@ -220,7 +220,7 @@ class Answer:
                 known = [item for item in known if call_id and item.call_id == call_id]
             return known[-1] if known else self._begin_call(None)
         item = self._by_index.get(index)
-        if item is None or (name and call_id and item.call_id not in {"", call_id}):
+        if item is None or (name and call_id and item.call_id not in ("", call_id)):
             return self._begin_call(index)
         return item
 

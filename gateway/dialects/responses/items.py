@@ -35,8 +35,8 @@ from gateway.dialects.responses.tools import CUSTOM_INPUT, ToolNames
 
 Message = dict[str, Any]
 
-_SYSTEM_ROLES: Final = frozenset({"system", "developer"})
-_TOOL_LISTS: Final = frozenset({"additional_tools", "tool_search_output"})
+_SYSTEM_ROLES: Final = ("system", "developer")
+_TOOL_LISTS: Final = ("additional_tools", "tool_search_output")
 _HOSTED_ITEMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "code_interpreter_call": "code_interpreter",
@@ -167,10 +167,9 @@ class _Reader:
         kind = item.get("type")
         if kind is None:
             kind = "message" if "role" in item else "item_reference"
-        reader = _READERS.get(kind) if isinstance(kind, str) else None
-        if reader is not None:
-            reader(self, item, where)
-        elif kind in _HOSTED_ITEMS:
+        if isinstance(kind, str) and kind in _READERS:
+            _READERS[kind](self, item, where)
+        elif isinstance(kind, str) and kind in _HOSTED_ITEMS:
             self.dropped[_HOSTED_ITEMS[kind]] = None
         elif kind == "item_reference":
             raise refused(where, f"item_reference is not supported: {_STATE}")

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from gateway.errors import GatewayError, bad_request
 
-_TEXT_PARTS: Final = frozenset({"input_text", "output_text", "text"})
-_IMAGE_PARTS: Final = frozenset({"input_image", "image_url", "image"})
+# Tuples, not sets: what is looked up in them is a client's, and may be no string.
+_TEXT_PARTS: Final = ("input_text", "output_text", "text")
+_IMAGE_PARTS: Final = ("input_image", "image_url", "image")
 _DETAILS: Final = MappingProxyType({"original": "high"})
 """Image details that Chat spells otherwise."""
 

@@ -169,7 +169,7 @@ def apply_choice(chat: dict[str, Any], choice: object, tools: Tools) -> None:
 
 def _allowed(choice: Mapping[str, Any], tools: Tools) -> tuple[list[dict[str, Any]], str]:
     mode, entries = choice.get("mode"), choice.get("tools")
-    if mode not in {"auto", "required"}:
+    if mode not in ("auto", "required"):
         raise refused("tool_choice.mode", "expected auto or required")
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise refused("tool_choice.tools", "expected an array of objects with type and name")
@@ -195,7 +195,7 @@ def _allowed(choice: Mapping[str, Any], tools: Tools) -> tuple[list[dict[str, An
 def _named(choice: Mapping[str, Any], tools: Tools) -> dict[str, Any] | None:
     if _is_hosted(choice):
         return None
-    if choice.get("type") not in {"function", "custom"}:
+    if choice.get("type") not in ("function", "custom"):
         raise refused("tool_choice.type", "expected function, custom or allowed_tools")
     found = _find(choice, tools)
     if found is None:
