@@ -22,6 +22,6 @@ def build_gateway(launch: Launch) -> Gateway:
         keepalive_s=settings.stream_keepalive_in_seconds,
         forward_authorization=settings.forward_authorization,
     )
-    servers = servers_of_urls(settings.worker_urls, settings.worker_api_key)
+    servers = servers_of_urls(settings.worker_urls, settings.worker_api_key or "")
     profiles = ProfileService(lambda: launch.choice)
     return Gateway(profiles, ServerPool(servers), EngineClient(limits), policy)

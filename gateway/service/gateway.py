@@ -221,9 +221,9 @@ class Gateway:
             try:
                 return self._try(trial, server)
             except EngineFault as fault:
-                self.pool.report(server, ok=False)
                 if not fault.retriable:
                     raise
+                self.pool.report(server, ok=False)
                 last = fault
             except EngineFailure as failure:
                 if failure.failure.status not in _RETRIED_STATUSES:
@@ -246,7 +246,14 @@ class Gateway:
         with contextlib.ExitStack() as held:
             self.pool.begin(server)
             held.callback(self.pool.end, server)
-            answer = self.client.post(server, exchange.path, exchange.body, headers, trial.watch)
+            answer = self.client.post(
+                server,
+                exchange.path,
+                exchange.body,
+                headers,
+                trial.watch,
+                first_byte_s=trial.deadline_s - time.monotonic(),
+            )
             held.callback(answer.close)
             own_key = bool(server.api_key) or not self._policy.forward_authorization
             reply = self._read(trial, exchange, answer, own_key=own_key)

@@ -23,6 +23,7 @@ from gateway.errors import UPSTREAM_UNREACHABLE, GatewayError
 from gateway.service.names import Names, not_served
 
 _PATH: Final = "/v1/models"
+_REQUEST_ID: Final = "models"
 _KEPT_S: Final = 5.0
 _PARALLEL: Final = 8
 _ASK_S: Final = 5.0
@@ -46,7 +47,7 @@ class ModelList:
         self._lock = threading.Lock()
         self._kept: tuple[float, list[dict[str, Any]]] | None = None
 
-    def list(self) -> dict[str, Any]:
+    def listing(self) -> dict[str, Any]:
         """The whole list.
 
         Raises:
@@ -118,7 +119,9 @@ class ModelList:
             return merged
 
     def _ask(self, server: Server) -> list[dict[str, Any]] | None:
-        headers = engine_headers(server, {}, None, messages=False, forward_authorization=False)
+        headers = engine_headers(
+            server, {}, _REQUEST_ID, messages=False, forward_authorization=False
+        )
         give_up_s = time.monotonic() + _ASK_S
         try:
             answer = self._client.get(server, _PATH, headers, Watch(None, lambda: give_up_s))

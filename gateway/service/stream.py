@@ -41,6 +41,10 @@ class Pieces(Protocol):
         """Bytes as they come, `b""` at the end, None after `timeout_s` of silence."""
         ...
 
+    def commit(self) -> None:
+        """From now on silence is measured by the idle limit."""
+        ...
+
 
 class Stream(Iterator[bytes]):
     """The frames of one answer.
@@ -80,6 +84,7 @@ class Stream(Iterator[bytes]):
             if piece is None:
                 raise EngineFault(UPSTREAM_TIMEOUT, "The engine sent no answer in time.")
             self._take(piece)
+        self._pieces.commit()
         self._work.first_event()
 
     def __next__(self) -> bytes:

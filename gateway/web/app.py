@@ -9,6 +9,7 @@ from wsgiref.types import WSGIApplication
 
 import falcon
 
+from gateway.errors import GatewayError
 from gateway.routes import CHAT, Route
 from gateway.service.build import build_gateway
 from gateway.service.gateway import Gateway
@@ -51,7 +52,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
     app.resp_options.xml_error_serialization = False
     app.add_error_handler(Exception, errors.handle_bug)
     app.add_error_handler(falcon.HTTPError, errors.handle_http_error)
-    app.add_error_handler(errors.GatewayError, errors.handle_gateway_error)
+    app.add_error_handler(GatewayError, errors.handle_gateway_error)
     admission = Admission(settings.max_inflight, drain.draining)
     limits = BodyLimits(
         stall_s=settings.body_timeout_in_seconds, total_s=settings.body_timeout_in_seconds * 2
@@ -110,6 +111,6 @@ def _log(record: Record) -> None:
             first_event_ms=record.first_event_ms,
             bytes_in=record.bytes_in,
             bytes_out=record.bytes_out,
-            decisions=tuple(f"{one.kind}:{one.field}" for one in record.decisions),
+            decisions=tuple(f"{one.change}:{one.field}" for one in record.decisions),
         )
     )

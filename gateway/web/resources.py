@@ -124,7 +124,7 @@ class ModelsResource:
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """The list."""
         authenticate(req.env, self._keys)
-        self._send(req, resp, self._models.list())
+        self._send(req, resp, self._models.listing())
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, name: str) -> None:
         """One entry."""
