@@ -15,6 +15,7 @@ reader would refuse them, with less to say); in a value on its own they survive.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final, NoReturn
@@ -87,13 +88,14 @@ class Body:
         raw: the bytes.
     """
 
-    __slots__ = ("_members", "_values", "raw")
+    __slots__ = ("_members", "_repeated", "_values", "raw")
 
     def __init__(self, raw: bytes, values: dict[str, msgspec.Raw]) -> None:
         """Not called directly: see `parse_object`."""
         self.raw: Final = raw
         self._values: Final = values
         self._members: dict[_Occurrence, msgspec.Raw] | None = None
+        self._repeated: frozenset[str] | None = None
 
     def __contains__(self, name: str) -> bool:
         """Whether the key is there, be it with null."""
@@ -142,9 +144,9 @@ class Body:
 
     def repeats(self, name: str) -> bool:
         """Whether the top-level key occurs more than once."""
-        if self._members is None and not self._has_room_for_repeats():
-            return False
-        return sum(member.name == name for member in self._list_members()) > 1
+        if self._repeated is None:
+            self._repeated = self._find_repeated()
+        return name in self._repeated
 
     def edit(self, edits: Edits) -> bytes:
         """The bytes with some top-level keys changed.
@@ -203,15 +205,18 @@ class Body:
             elif new is not REMOVE and last[member.name] is member:
                 yield key[1] + new
 
-    def _has_room_for_repeats(self) -> bool:
-        """Whether the body is longer than its keys, once each, need.
+    def _find_repeated(self) -> frozenset[str]:
+        """The names of the keys that occur more than once.
 
-        False for what most SDKs send (no spaces): then the keys need not be listed again.
+        What most SDKs send has no spaces, so its length alone says that there are none.
         """
         # An entry needs two quotes, a colon and a comma; a repeated one at least five bytes.
         needed = sum(map(len, self._values)) + 4 * len(self._values) + 1
         needed += sum(len(memoryview(value)) for value in self._values.values())
-        return len(self.raw) - needed >= len(b',"":0')
+        if len(self.raw) - needed < len(b',"":0'):
+            return frozenset()
+        counts = Counter(member.name for member in self._list_members())
+        return frozenset(name for name, count in counts.items() if count > 1)
 
     def _list_members(self) -> dict[_Occurrence, msgspec.Raw]:
         """Every top-level key, repeated ones too, in order, with its value."""
