@@ -34,7 +34,8 @@ def keys(schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 def rule_schema() -> dict[str, Any]:
     """The schema of a rule of `params`."""
-    rules = json_schema()["properties"]["params"]
+    schema: Any = json_schema()
+    rules = schema["properties"]["params"]
     [found] = [
         alternative["additionalProperties"]
         for alternative in (rules, *rules.get("anyOf", []))
