@@ -267,6 +267,8 @@ class Answer:
 
     def _tell_deltas(self, item: _Item) -> None:
         """Tells what the open item said since; a custom tool's text is told when it is whole."""
+        if item.kind is Kind.CUSTOM_CALL:
+            return
         said = "".join(item.said[item.told :])
         match item.kind:
             case Kind.REASONING:
@@ -283,7 +285,7 @@ class Answer:
                 if said:
                     self._tell_of(item, "function_call_arguments.delta", delta=said)
             case _:
-                return  # kept until it is whole, or says something
+                return  # blanks so far: they may turn out to be no arguments at all
         item.told = len(item.said)
 
     def _close(self, item: _Item, *, cut: bool) -> None:

@@ -493,7 +493,7 @@ def test_a_keepalive_is_no_event() -> None:
     assert build_relay().keepalive() == KEEPALIVE == b": keep-alive\n"
 
 
-TEXT = st.text(st.sampled_from('ab \n"\\{}é北\u2028\ud83d\ude42'), max_size=8)
+TEXT = st.text(st.sampled_from('ab \n"\\{}é北\u2028🙂\udc00'), max_size=8)
 ARGUMENTS = st.one_of(
     st.sampled_from(["", "{}", '{"a":', "[1]", "nope", '{"input":"x\\ny"}', '{"input":"cut']),
     st.dictionaries(TEXT, TEXT | st.integers(), max_size=2).map(json.dumps),
