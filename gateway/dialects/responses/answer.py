@@ -300,8 +300,9 @@ class Answer:
                 )
             case Kind.FUNCTION_CALL:
                 # A call cut off before its arguments must not look like one that has none.
-                if not cut and not text.strip():
-                    item.said, item.told, text = ["{}"], 0, "{}"
+                if not text.strip():
+                    text = "" if cut else "{}"
+                    item.said, item.told = [text], 0
                     self._tell_deltas(item)
                 self._tell_of(item, "function_call_arguments.done", arguments=text)
             case _:

@@ -427,7 +427,7 @@ def test_pieces_find_their_call(payloads: list[Any], output: list[Any]) -> None:
 @pytest.mark.parametrize("end", [chunk("length"), b"{"], ids=["length", "failure"])
 def test_a_call_that_was_cut_off_is_not_one_without_arguments(end: Any) -> None:
     """A client that runs tools as their items end must not run this one with nothing."""
-    final = check(run([calls(0, "a", "f", ""), end]))
+    final = check(run([calls(0, "a", "f", " "), end]))
     assert final["output"][0]["arguments"] == ""
     assert final["output"][0]["status"] == "incomplete"
 
