@@ -110,7 +110,7 @@ def render_lines(loaded: Loaded, model: str, port: int) -> str:
 
 
 def _curl(url: str, body: Mapping[str, Any], *, stream: bool = False) -> str:
-    option = "-sN" if stream else "-s"
+    option = "-sN" if stream else r"-s -w '\n'"
     return (
         f"curl {option} {url}/v1/chat/completions -H 'content-type: application/json'"
         f" -d '{json.dumps(body)}'"
