@@ -229,6 +229,7 @@ class MessagesRelay:
         kind = str(payload["type"])
         match kind:
             case "message_start":
+                read_object(payload, "message")
                 self._started = True
             case "content_block_start":
                 self._open.add(read_index(payload))

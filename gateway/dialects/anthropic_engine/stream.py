@@ -19,7 +19,7 @@ whatever the blocks' indices are.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from gateway import jsonbody, sse
 from gateway.dialects.anthropic_engine.events import cut_off, parse_event, read_index, read_object
@@ -97,7 +97,7 @@ class MessagesToChatEvents:
             return []
         try:
             payload = parse_event(event)
-            handle = None if payload is None else _HANDLERS.get(str(payload["type"]))
+            handle = None if payload is None else self._HANDLERS.get(str(payload["type"]))
             return [] if payload is None or handle is None else handle(self, payload)
         except EngineFailure:
             self._failed = True
@@ -202,19 +202,18 @@ class MessagesToChatEvents:
             "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}],
         }
 
-
-_HANDLERS: Final[Mapping[str, Callable[[MessagesToChatEvents, Mapping[str, Any]], list[Chunk]]]] = (
-    MappingProxyType(
+    _HANDLERS: ClassVar[
+        Mapping[str, Callable[["MessagesToChatEvents", Mapping[str, Any]], list[Chunk]]]
+    ] = MappingProxyType(
         {
-            "message_start": MessagesToChatEvents._on_start,
-            "content_block_start": MessagesToChatEvents._on_block_start,
-            "content_block_delta": MessagesToChatEvents._on_delta,
-            "content_block_stop": MessagesToChatEvents._on_block_stop,
-            "message_delta": MessagesToChatEvents._on_message_delta,
-            "message_stop": MessagesToChatEvents._on_stop,
+            "message_start": _on_start,
+            "content_block_start": _on_block_start,
+            "content_block_delta": _on_delta,
+            "content_block_stop": _on_block_stop,
+            "message_delta": _on_message_delta,
+            "message_stop": _on_stop,
         }
     )
-)
 
 
 def chunk_event(chunk: Chunk) -> sse.Event:

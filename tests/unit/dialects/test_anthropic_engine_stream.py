@@ -1,8 +1,12 @@
 """Replies and streams of an engine that speaks Messages, as Chat clients get them."""
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gateway import sse
 from gateway.dialects.anthropic_engine import (
     MessagesToChatEvents,
@@ -13,8 +17,8 @@ from gateway.dialects.anthropic_engine import (
 from gateway.dialects.chat import ChatRelay, Look
 from gateway.dialects.errors import EngineFailure, failure_of_kind
 from gateway.errors import UPSTREAM_TIMEOUT
-from hypothesis import given
-from hypothesis import strategies as st
+
+Json = dict[str, Any]
 
 USAGE = {"input_tokens": 25, "cache_read_input_tokens": 75, "output_tokens": 5}
 CHAT_USAGE = {
@@ -26,22 +30,22 @@ CHAT_USAGE = {
 DONE = b"data: [DONE]\n\n"
 
 
-def text(said):
+def text(said: str) -> Json:
     """A text block."""
     return {"type": "text", "text": said}
 
 
-def think(said):
+def think(said: str) -> Json:
     """A thinking block."""
     return {"type": "thinking", "thinking": said}
 
 
-def use(call_id="call_1", name="f", **tool_input):
+def use(call_id: str = "call_1", name: str = "f", **tool_input: Any) -> Json:
     """A tool call."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": tool_input}
 
 
-def reply(*blocks, stop="end_turn", **keys):
+def reply(*blocks: Json, stop: str | None = "end_turn", **keys: Any) -> Json:
     """A buffered reply, as SGLang writes it."""
     return {
         "id": "msg_1",
@@ -55,48 +59,48 @@ def reply(*blocks, stop="end_turn", **keys):
     }
 
 
-def convert(answer):
+def convert(answer: Json) -> Json:
     """The Chat completion for a buffered reply."""
     return from_messages_reply(answer, model="asked", created=7)
 
 
-def event(payload, name=None):
+def event(payload: Any, name: str | None = None) -> sse.Event:
     """One event, as an engine sends it; `payload` may be raw bytes."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     kind = name or (None if isinstance(payload, bytes) else payload["type"])
     return sse.Event(kind, data, sse.render_event(data, kind))
 
 
-def start(**usage):
+def start(**usage: Any) -> sse.Event:
     """`message_start`."""
     message = reply(stop=None, usage={"input_tokens": 25, "output_tokens": 0, **usage})
     return event({"type": "message_start", "message": message})
 
 
-def block_start(index, block):
+def block_start(index: int, block: Json) -> sse.Event:
     """`content_block_start`."""
     return event({"type": "content_block_start", "index": index, "content_block": block})
 
 
-def piece(index, kind, said):
+def piece(index: int, kind: str, said: str) -> sse.Event:
     """`content_block_delta`."""
     key = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
     delta = {"type": kind, key.get(kind, "signature"): said}
     return event({"type": "content_block_delta", "index": index, "delta": delta})
 
 
-def block_stop(index):
+def block_stop(index: int) -> sse.Event:
     """`content_block_stop`."""
     return event({"type": "content_block_stop", "index": index})
 
 
-def ending(stop="end_turn", **usage):
+def ending(stop: str | None = "end_turn", **usage: Any) -> list[sse.Event]:
     """`message_delta` and `message_stop`."""
     delta = {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": usage}
     return [event(delta), event({"type": "message_stop"})]
 
 
-def error(kind="api_error", message="Internal server error"):
+def error(kind: str = "api_error", message: Any = "Internal server error") -> sse.Event:
     """`error`."""
     return event({"type": "error", "error": {"type": kind, "message": message}})
 
@@ -104,7 +108,7 @@ def error(kind="api_error", message="Internal server error"):
 PING = event({"type": "ping"})
 
 
-def stream_of(answer, cut=1):
+def stream_of(answer: Json, cut: int = 1) -> list[sse.Event]:
     """The events for a buffered reply, its texts in pieces of `cut` characters."""
     events = [start(cache_read_input_tokens=75)]
     for index, block in enumerate(answer["content"]):
@@ -119,7 +123,7 @@ def stream_of(answer, cut=1):
     return [*events, *ending(answer["stop_reason"], output_tokens=5)]
 
 
-def chunks_of(events):
+def chunks_of(events: list[sse.Event]) -> list[Json]:
     """The chunks that a stream amounts to."""
     converter = MessagesToChatEvents(model="asked", created=7)
     chunks = [chunk for item in events for chunk in converter.feed(item)]
@@ -127,7 +131,7 @@ def chunks_of(events):
     return chunks
 
 
-def fold(chunks):
+def fold(chunks: list[Json]) -> Json:
     """The completion that a client makes of a stream's chunks."""
     message = {"role": None, "content": "", "reasoning_content": ""}
     calls = []
@@ -167,7 +171,7 @@ def fold(chunks):
     }
 
 
-def parsed(completion):
+def parsed(completion: Json) -> Json:
     """A completion with its calls' arguments read: how they are spaced is nobody's business."""
     read = json.loads(json.dumps(completion))
     for call in read["choices"][0]["message"].get("tool_calls", []):
@@ -175,12 +179,12 @@ def parsed(completion):
     return read
 
 
-def relay_of(**look):
+def relay_of(**look: bool) -> MessagesToChatRelay:
     """A relay to a Chat client."""
     return MessagesToChatRelay(model="asked", created=7, look=Look(**look), request_id="r")
 
 
-def frames_of(relay, events):
+def frames_of(relay: MessagesToChatRelay, events: list[sse.Event]) -> tuple[list[bytes], Any]:
     """The frames of a stream, and those of the failure that ended it, if one did."""
     frames = []
     try:
@@ -192,12 +196,12 @@ def frames_of(relay, events):
     return frames, None
 
 
-def payloads(frames):
+def payloads(frames: list[bytes]) -> list[Json]:
     """The JSON of frames."""
     return [json.loads(frame.removeprefix(b"data: ")) for frame in frames if frame != DONE]
 
 
-def test_a_reply_with_everything():
+def test_a_reply_with_everything() -> None:
     """Thinking, text and calls find their places; the model is the one that was asked for."""
     answer = reply(think("t"), text("a"), use("c1", a=1), text("\n"), use("c2"), stop="tool_use")
     assert convert(answer) == {
@@ -245,7 +249,7 @@ def test_a_reply_with_everything():
         pytest.param([{"type": "redacted_thinking", "data": "x"}, text("a")], "a", id="redacted"),
     ],
 )
-def test_the_text_of_a_reply(blocks, content):
+def test_the_text_of_a_reply(blocks: Json, content: Any) -> None:
     """Texts are one text; null beside calls and empty without any."""
     assert convert(reply(*blocks))["choices"][0]["message"]["content"] == content
 
@@ -264,7 +268,7 @@ FINISHES = [
 
 
 @pytest.mark.parametrize(("stop", "finish"), FINISHES)
-def test_finish_reasons(stop, finish):
+def test_finish_reasons(stop: str | None, finish: str) -> None:
     """Every stop reason has a finish reason, buffered and streamed; there is always one."""
     assert convert(reply(text("a"), stop=stop))["choices"][0]["finish_reason"] == finish
     folded = fold(chunks_of(stream_of(reply(text("a"), stop=stop))))
@@ -275,14 +279,14 @@ def test_finish_reasons(stop, finish):
     ("stop", "finish"),
     [("end_turn", "tool_calls"), (None, "tool_calls"), ("max_tokens", "length")],
 )
-def test_a_finish_beside_calls(stop, finish):
+def test_a_finish_beside_calls(stop: str | None, finish: str) -> None:
     """Where there are calls, a plain end is that of calls; a cut one stays a cut one."""
     answer = reply(use(a=1), stop=stop)
     assert convert(answer)["choices"][0]["finish_reason"] == finish
     assert fold(chunks_of(stream_of(answer)))["choices"][0]["finish_reason"] == finish
 
 
-def test_the_stop_text_is_passed_on():
+def test_the_stop_text_is_passed_on() -> None:
     """An engine that names the stop sequence has it named to the client."""
     named = convert(reply(text("a"), stop="stop_sequence", stop_sequence="END"))
     assert named["choices"][0]["matched_stop"] == "END"
@@ -315,7 +319,9 @@ def test_the_stop_text_is_passed_on():
         pytest.param(None, 0, 0, 0, id="none"),
     ],
 )
-def test_cached_tokens_are_added_back(usage, prompt, cached, completion):
+def test_cached_tokens_are_added_back(
+    usage: Any, prompt: int, cached: int, completion: int
+) -> None:
     """Chat's prompt tokens include what the cache held; Messages' input tokens do not."""
     counted = {
         "prompt_tokens": prompt,
@@ -339,14 +345,14 @@ def test_cached_tokens_are_added_back(usage, prompt, cached, completion):
         reply({"type": "tool_use", "id": "c", "name": "", "input": {}}),
     ],
 )
-def test_a_reply_that_is_none(answer):
+def test_a_reply_that_is_none(answer: Json) -> None:
     """What cannot be read as a reply is the engine's failure, not an empty answer."""
     with pytest.raises(EngineFailure) as caught:
         convert(answer)
     assert caught.value.failure.status == 502
 
 
-def test_an_error_in_a_reply():
+def test_an_error_in_a_reply() -> None:
     """An error that came with the status 200 keeps its own."""
     with pytest.raises(EngineFailure) as caught:
         convert({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
@@ -374,13 +380,13 @@ REPLIES = st.builds(
 
 
 @given(answer=REPLIES, cut=st.integers(1, 4))
-def test_a_stream_amounts_to_the_buffered_reply(answer, cut):
+def test_a_stream_amounts_to_the_buffered_reply(answer: Json, cut: int) -> None:
     """However an answer is cut into pieces, a client puts together what it would get at once."""
     assert parsed(fold(chunks_of(stream_of(answer, cut)))) == parsed(convert(answer))
 
 
 @given(answer=REPLIES, data=st.data())
-def test_a_stream_that_is_cut_anywhere_never_looks_whole(answer, data):
+def test_a_stream_that_is_cut_anywhere_never_looks_whole(answer: Json, data: st.DataObject) -> None:
     """Without `message_stop` there is one error, and neither a finish reason nor an end."""
     events = stream_of(answer)
     relay = relay_of(usage_chunk=True)
@@ -396,7 +402,7 @@ def test_a_stream_that_is_cut_anywhere_never_looks_whole(answer, data):
     assert relay.feed(events[-1]) == relay.finish() == relay.fail(failure) == []
 
 
-def test_calls_are_numbered_by_call_and_have_arguments():
+def test_calls_are_numbered_by_call_and_have_arguments() -> None:
     """Numbers count the calls, whatever the blocks between them; no deltas means `{}`."""
     events = [
         start(),
@@ -416,11 +422,11 @@ def test_calls_are_numbered_by_call_and_have_arguments():
         for call in choice["delta"].get("tool_calls", [])
     ]
 
-    def named(number, call_id):
+    def named(number: int, call_id: str) -> Json:
         function = {"name": "f", "arguments": ""}
         return {"index": number, "id": call_id, "type": "function", "function": function}
 
-    def arguments(number, said):
+    def arguments(number: int, said: str) -> Json:
         return {"index": number, "function": {"arguments": said}}
 
     assert calls == [
@@ -434,7 +440,7 @@ def test_calls_are_numbered_by_call_and_have_arguments():
     ]
 
 
-def test_calls_that_interleave_or_never_close():
+def test_calls_that_interleave_or_never_close() -> None:
     """Pieces go to the call of their block; a call left open at the end gets its `{}` there."""
     folded = fold(
         chunks_of(
@@ -455,7 +461,7 @@ def test_calls_that_interleave_or_never_close():
     ]
 
 
-def test_what_chat_has_no_place_for_is_left_out():
+def test_what_chat_has_no_place_for_is_left_out() -> None:
     """Pings, signatures, blocks of vendors' tools and unknown events amount to nothing."""
     events = [
         start(),
@@ -502,7 +508,7 @@ def test_what_chat_has_no_place_for_is_left_out():
         ),
     ],
 )
-def test_usage_is_gathered_over_the_stream(first, last, usage):
+def test_usage_is_gathered_over_the_stream(first: Any, last: Json, usage: Any) -> None:
     """The last count of each kind that was stated is the one that is told."""
     chunks = chunks_of([start(**first), *ending("end_turn", **last)])
     assert chunks[-1]["choices"] == []
@@ -530,7 +536,7 @@ def test_usage_is_gathered_over_the_stream(first, last, usage):
     ],
     ids=lambda item: item.data.decode("latin-1"),
 )
-def test_a_malformed_event_is_a_failure(item):
+def test_a_malformed_event_is_a_failure(item: sse.Event) -> None:
     """What cannot be read ends the stream as the engine's failure, and nothing follows it."""
     converter = MessagesToChatEvents(model="asked", created=7)
     converter.feed(start())
@@ -553,7 +559,7 @@ def test_a_malformed_event_is_a_failure(item):
         [block_start(0, text("a")), *ending()],
     ],
 )
-def test_a_stream_without_a_message_is_a_failure(events):
+def test_a_stream_without_a_message_is_a_failure(events: list[sse.Event]) -> None:
     """An end alone is no answer."""
     frames, failure = frames_of(relay_of(), events)
     assert frames == []
@@ -561,7 +567,7 @@ def test_a_stream_without_a_message_is_a_failure(events):
     assert failure.status == 502
 
 
-def test_a_chat_client_gets_chunks_and_the_end():
+def test_a_chat_client_gets_chunks_and_the_end() -> None:
     """The role comes with the first word; then chunks, an element a write, and `[DONE]`."""
     events = [
         start(),
@@ -596,7 +602,7 @@ def test_a_chat_client_gets_chunks_and_the_end():
         (ending()[0], False),
     ],
 )
-def test_the_commit_point(first, committed):
+def test_the_commit_point(first: Any, committed: bool) -> None:
     """Nothing is written before something is said: a call, a text, a thought, or the end."""
     relay = relay_of()
     assert relay.feed(start()) == []
@@ -604,14 +610,14 @@ def test_the_commit_point(first, committed):
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_the_usage_chunk_is_for_those_who_asked(asked):
+def test_the_usage_chunk_is_for_those_who_asked(asked: bool) -> None:
     """The last chunk before `[DONE]` is the usage, where the client asked for it."""
     frames, _ = frames_of(relay_of(usage_chunk=asked), stream_of(reply(text("a"))))
     usages = [chunk["usage"] for chunk in payloads(frames) if "usage" in chunk]
     assert usages == ([CHAT_USAGE] if asked else [])
 
 
-def test_reasoning_by_the_name_that_the_client_expects():
+def test_reasoning_by_the_name_that_the_client_expects() -> None:
     """`reasoning_content` reads `reasoning` where that was asked for."""
     frames, _ = frames_of(relay_of(rename_reasoning=True), stream_of(reply(think("t"))))
     assert payloads(frames)[1]["choices"][0]["delta"] == {"reasoning": "t"}
@@ -621,7 +627,7 @@ def test_reasoning_by_the_name_that_the_client_expects():
     ("kind", "status"),
     [("overloaded_error", 503), ("invalid_request_error", 400), ("api_error", 502), ("odd", 502)],
 )
-def test_an_error_before_the_first_word_is_an_http_error(kind, status):
+def test_an_error_before_the_first_word_is_an_http_error(kind: str, status: int) -> None:
     """The engine starts a message before it refuses it; the client sees the refusal alone."""
     relay = relay_of()
     frames, failure = frames_of(
@@ -633,7 +639,7 @@ def test_an_error_before_the_first_word_is_an_http_error(kind, status):
     assert relay.feed(event({"type": "message_stop"})) == []
 
 
-def test_an_error_after_words_is_the_last_event():
+def test_an_error_after_words_is_the_last_event() -> None:
     """One error event, no `[DONE]`, though the engine sends its `message_stop` all the same."""
     relay = relay_of()
     events = [start(), block_start(0, text("a")), block_stop(0), error()]
@@ -645,7 +651,7 @@ def test_an_error_after_words_is_the_last_event():
     assert DONE not in frames
 
 
-def test_a_stream_that_is_given_up_says_why():
+def test_a_stream_that_is_given_up_says_why() -> None:
     """A failure that the gateway found ends the stream in the words of Chat."""
     relay = relay_of()
     frames_of(relay, [start(), block_start(0, text("a"))])
@@ -654,7 +660,7 @@ def test_a_stream_that_is_given_up_says_why():
     assert relay.finish() == []
 
 
-def test_chunks_feed_a_relay_of_chat_streams():
+def test_chunks_feed_a_relay_of_chat_streams() -> None:
     """Two converters in a row: what comes out is what a Chat engine would have sent."""
     relay = ChatRelay(Look(usage_chunk=True), request_id="r")
     frames = []
