@@ -5,6 +5,7 @@ are errors; merge keys work, explicit keys win. PyYAML's own composer is not use
 and it shares an anchor's value without counting what that grows to.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ MAX_NUMBER_CHARACTERS: Final = 400
 
 _COLLECTION_TAGS: Final = (None, "!", f"{CORE_TAG}seq", f"{CORE_TAG}map")
 _SHOWN_CHARACTERS: Final = 60
+_SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,9 @@ class Composer:
 
     def _scalar(self, event: yaml.ScalarEvent, mark: Mark) -> None:
         text = event.value
+        if not text.isascii() and _SURROGATE.search(text):
+            message = "an escape is half of a surrogate pair, which is no character"
+            raise self._stop(mark, "yaml-syntax", message)
         quoted = event.tag is None and not event.implicit[0]
         if len(text) > MAX_NUMBER_CHARACTERS and not quoted and is_numeral(text):
             message = f"a number has more than {MAX_NUMBER_CHARACTERS} characters"
