@@ -24,7 +24,7 @@ _START_S: Final = 20.0
 _STOP_S: Final = 10.0
 _POLL_S: Final = 0.05
 
-_REFUSED: Final[tuple[Mapping[str, Any], ...]] = (
+_REFUSED: Final[tuple[dict[str, Any], ...]] = (
     {"temperature": 1.5},
     {"temperature": 3},
     {"n": 64},
