@@ -15,6 +15,7 @@ A connection is closed when its script returns. What a script raises fails its t
 """
 
 import contextlib
+import select
 import socket
 import struct
 import threading
@@ -53,11 +54,11 @@ class Conn:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self._buffer = b""
+        self._buffer = bytearray()
         sock.settimeout(LONG_S)
 
     def read_head(self) -> Request:
-        """The next request without its body (an empty path when the peer closed instead)."""
+        """The next request without its body; an EOFError where the peer closed instead."""
         while b"\r\n\r\n" not in self._buffer:
             data = self.sock.recv(65536)
             if not data:
@@ -81,7 +82,8 @@ class Conn:
             if not data:
                 raise EOFError("the connection was closed within a body")
             self._buffer += data
-        body, self._buffer = self._buffer[:size], self._buffer[size:]
+        body = bytes(self._buffer[:size])
+        del self._buffer[:size]
         return Request(head.method, head.path, head.headers, body)
 
     def send(self, *parts: bytes) -> None:
@@ -111,6 +113,12 @@ class Conn:
             return self.sock.recv(1) == b""
         except ConnectionError:
             return True
+
+    def closed_within(self, wait_s: float) -> bool:
+        """Whether the peer closes the connection within this time."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return bool(poll.poll(wait_s * 1000)) and self.wait_closed()
 
     def reset(self) -> None:
         """Ends the connection with a reset."""

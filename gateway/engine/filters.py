@@ -97,7 +97,7 @@ class Fields(Protocol):
         """Whether the field is there, be it null."""
         ...
 
-    def get(self, name: str, default: object = None, /) -> object:
+    def get(self, name: str, /) -> object:
         """The value, decoded."""
         ...
 
