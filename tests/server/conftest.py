@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 import socket
 import struct
 import subprocess
@@ -62,11 +61,14 @@ class Gateway:
         records = [json.loads(line) for line in self.lines if line.startswith("{")]
         return [record for record in records if record["event"] == "request"]
 
-    def stop(self, signum=signal.SIGTERM):
-        """Ends it as a process manager does; returns its exit status."""
-        if self.process.poll() is None:
-            self.process.send_signal(signum)
+    def ended(self):
+        """Waits for the process to end; returns its exit status."""
         return self.process.wait(END_S)
+
+    def stop(self):
+        """Ends it as a process manager does; returns its exit status."""
+        self.process.terminate()
+        return self.ended()
 
 
 def clean_environment():

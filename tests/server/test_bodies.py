@@ -1,31 +1,25 @@
 """Request bodies over real sockets: lengths, chunks, slow senders, and garbage."""
 
+import gzip
 import json
 import threading
 
 import pytest
+from gateway.demo.engine import DemoEngine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 
 @pytest.fixture
-def gateway(start_gateway, scripted, wire):
-    """A gateway with a small body limit, in front of an engine that answers everything."""
-
-    def script(conn):
-        while True:
-            try:
-                conn.read_request()
-            except (EOFError, OSError):
-                return
-            conn.reply(wire.reply, headers=("content-type: application/json",))
-
-    return start_gateway(
-        "--model-id=m",
-        f"--worker-urls={scripted(script).url}",
-        "--workers=1",
-        environ={"SGL_GATEWAY_BODY_TIMEOUT_IN_SECONDS": "0.5"},
-    )
+def gateway(start_gateway):
+    """A gateway that waits little for bodies, in front of an engine that answers everything."""
+    with DemoEngine(model="m") as engine:
+        yield start_gateway(
+            "--model-id=m",
+            f"--worker-urls={engine.url}",
+            "--workers=1",
+            environ={"SGL_GATEWAY_BODY_TIMEOUT_IN_SECONDS": "0.5"},
+        )
 
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nconnection: close\r\n"
@@ -50,8 +44,6 @@ def test_chunked(gateway, call, wire):
 
 def test_compressed(gateway, call, wire):
     """A compressed body is read like any other."""
-    import gzip
-
     body = gzip.compress(wire.chat_body())
     caller = call(gateway).post(body, headers=["content-encoding: gzip", "connection: close"])
     assert answer(caller) == (200, None)

@@ -340,7 +340,7 @@ def test_drain(serve, scripted, call, wire):
     gateway.wait_for("Handling signal: term")
     told.set()
     caller.until(wire.done)
-    assert gateway.stop() == 0
+    assert gateway.ended() == 0
 
 
 def test_drain_has_an_end(start_gateway, scripted, call, wire):
@@ -365,7 +365,7 @@ def test_drain_has_an_end(start_gateway, scripted, call, wire):
     text = caller.rest()
     assert error_of(text)["code"] == "draining"
     assert b"[DONE]" not in text
-    assert gateway.stop() == 0
+    assert gateway.ended() == 0
 
 
 def test_a_client_that_does_not_read_is_cut(serve, scripted, call, wire):
