@@ -106,7 +106,7 @@ def find_call(
     for call in fitting:
         if call_id and call.id == call_id:
             return call
-    if not fitting or (index is None and call_id):
+    if not fitting:
         return None
     latest = fitting[0]
     if not name or not latest.name:

@@ -278,6 +278,8 @@ _G = {"index": 1, "call_id": "b", "name": "g"}
         [_piece('{"x":', **_F), _piece("1}", **_F), _piece('{"y":', **_G), _piece("2}", **_G)],
         [_piece('{"x":', index=0, call_id="a", name="f"), _piece("1}", index=0, call_id="zz"),
          _piece('{"y":', index=1, call_id="b", name="g"), _piece("2}", index=1, call_id="yy")],
+        [_piece('{"x":', index=None, call_id="a", name="f"),
+         _piece("1}", index=None, call_id="zz"), _piece('{"y":2}', **_G)],
         [_piece('{"x":1}', index=None, name="f"), _piece('{"y":2}', index=None, name="g")],
         [_piece('{"x":1}', index=0, name="f"), _piece('{"y":2}', index=0, name="g")],
         [_piece('{"x":', index=0, call_id="a"), _piece("1}", index=0, name="f"),
@@ -294,6 +296,7 @@ _G = {"index": 1, "call_id": "b", "name": "g"}
         "no-index-interleaved",
         "id-and-name-with-every-piece",
         "new-id-with-every-piece",
+        "new-id-with-every-piece-and-no-index",
         "neither-index-nor-id",
         "index-0-and-no-id",
         "late-name",
@@ -425,6 +428,12 @@ def test_every_finish_ends_properly(
     delta = events[-2]["delta"]
     assert (delta["stop_reason"], delta["stop_sequence"]) == stop
     assert relay.done
+
+
+def test_the_first_finish_reason_counts() -> None:
+    """An engine that repeats itself at the end does not change what was said."""
+    events = _feed(_relay(), _chunk("length", content="a"), _chunk("stop"), "[DONE]")
+    assert events[-2]["delta"]["stop_reason"] == "max_tokens"
 
 
 @pytest.mark.parametrize(
