@@ -1,4 +1,4 @@
-"""An engine whose every byte a test writes, and the socket of a client that a test holds.
+r"""An engine whose every byte a test writes, and the socket of a client that a test holds.
 
 A test gives a function for each connection; it runs in a thread of its own, reads requests and
 writes exact bytes. Tests and scripts meet at events, never at times:
@@ -6,7 +6,7 @@ writes exact bytes. Tests and scripts meet at events, never at times:
     def test_cut(scripted):
         def script(conn):
             conn.read_request()
-            conn.send(b"HTTP/1.1 200 OK\\r\\ncontent-length: 5\\r\\n\\r\\nab")
+            conn.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab")
 
         engine = scripted(script)
         ...  # talk to engine.url

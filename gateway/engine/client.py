@@ -21,10 +21,11 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from http.cookiejar import DefaultCookiePolicy
+from functools import lru_cache
 from typing import Any, Final
 
 import requests
+from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
 from urllib3.exceptions import HTTPError
@@ -56,7 +57,12 @@ _MAX_STATUS: Final = 599
 
 
 class _Adapter(HTTPAdapter):
-    """Uses this package's connections; retries nothing by itself."""
+    """Uses this package's connections; retries nothing by itself.
+
+    It is called without a session: that would look for proxies and for a .netrc, which replaces
+    the key, follow cookies and redirects, and prepare every request from nothing, which takes
+    longer than all the rest.
+    """
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(
@@ -69,6 +75,13 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
 
+    def build_response(self, req: PreparedRequest, resp: Any) -> requests.Response:
+        """The reply as it is: its cookies and its text encoding are of no interest."""
+        response = requests.Response()
+        response.raw = resp
+        response.status_code = resp.status
+        return response
+
     def close(self) -> None:
         """Closes the pooled connections now: urllib3 leaves that to the garbage collector."""
         pools = self.poolmanager.pools
@@ -79,38 +92,22 @@ class _Adapter(HTTPAdapter):
         super().close()
 
 
-class _Session(requests.Session):
-    """A session that takes nothing from its surroundings and keeps nothing."""
-
-    def __init__(self, limits: Limits) -> None:
-        super().__init__()
-        self.trust_env = False  # no proxies, no .netrc: it would replace the key
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        self.headers = CaseInsensitiveDict(
-            {"accept": "*/*", "accept-encoding": "identity", "user-agent": "sgl-gateway"}
-        )
-        adapter = _Adapter(limits)
-        self.mount("http://", adapter)
-        self.mount("https://", adapter)
-
-    def get_redirect_target(self, _: requests.Response) -> None:
-        """Redirects are not followed: requests would read the body of one to prepare for it."""
-
-
 class EngineClient:
     """Talks to engines; one for all threads.
 
     Args:
         limits: for every request.
+        ca_file: the certificates that vouch for engines; None: the well-known ones.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, *, ca_file: str | None = None) -> None:
         self.limits: Final = Limits() if limits is None else limits
-        self._session: Final = _Session(self.limits)
+        self._verify: Final[bool | str] = True if ca_file is None else ca_file
+        self._adapter: Final = _Adapter(self.limits)
 
     def close(self) -> None:
         """Closes the connections that idle."""
-        self._session.close()
+        self._adapter.close()
 
     def post(
         self,
@@ -140,7 +137,9 @@ class EngineClient:
             ClientGone: the client left; the engine's connection is closed.
             GatewayError: 503, the gateway is draining.
         """
-        return self._ask("POST", server, path, body, headers, watch, first_byte_s)
+        return self._ask(
+            "POST", server.url + path, body, headers, watch=watch, first_byte_s=first_byte_s
+        )
 
     def get(
         self,
@@ -152,15 +151,17 @@ class EngineClient:
         first_byte_s: float | None = None,
     ) -> "Answer":
         """Like `post`, without a body."""
-        return self._ask("GET", server, path, None, headers, watch, first_byte_s)
+        return self._ask(
+            "GET", server.url + path, None, headers, watch=watch, first_byte_s=first_byte_s
+        )
 
     def _ask(
         self,
         method: str,
-        server: Server,
-        path: str,
+        url: str,
         body: bytes | None,
         headers: Mapping[str, str],
+        *,
         watch: Watch,
         first_byte_s: float | None,
     ) -> "Answer":
@@ -168,7 +169,7 @@ class EngineClient:
         if first_byte_s is not None:
             limits = replace(limits, first_byte_s=min(first_byte_s, limits.first_byte_s))
         exchange = Exchange(watch, limits, deadline_s=time.monotonic() + limits.first_byte_s)
-        request = requests.Request(method, server.url + path, dict(headers), data=body)
+        request = _prepare(method, url, headers, body)
         try:
             return self._send(request, exchange)
         except _Lost as lost:
@@ -182,23 +183,47 @@ class EngineClient:
         except _Lost as lost:
             raise lost.fault from lost
 
-    def _send(self, request: requests.Request, exchange: Exchange) -> "Answer":
-        watch = exchange.watch
-        watch.check()
+    def _send(self, request: PreparedRequest, exchange: Exchange) -> "Answer":
+        exchange.watch.check()
         try:
             with exchanging(exchange):
-                response = self._session.send(
-                    self._session.prepare_request(request),
+                response = self._adapter.send(
+                    request,
                     stream=True,
                     timeout=(exchange.limits.connect_s, None),
-                    allow_redirects=False,
+                    verify=self._verify,
                 )
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             raise _fault_of(error, exchange) from error
         return Answer(response, exchange)
 
 
-class _Lost(Exception):  # noqa: N818 - carries the fault that it may become
+def _prepare(
+    method: str, url: str, headers: Mapping[str, str], body: bytes | None
+) -> PreparedRequest:
+    request = PreparedRequest()
+    request.method = method
+    request.url = _quote(url)
+    request.headers = CaseInsensitiveDict(_HEADERS)
+    request.headers.update(headers)
+    request.body = body
+    if body is not None:
+        request.headers["content-length"] = str(len(body))
+    return request
+
+
+@lru_cache(maxsize=4096)
+def _quote(url: str) -> str:
+    """The URL as requests puts it on the wire."""
+    request = PreparedRequest()
+    request.prepare_url(url, None)
+    return request.url or url
+
+
+_HEADERS: Final = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "sgl-gateway"}
+
+
+class _Lost(Exception):  # noqa: N818 - carries the fault it becomes
     """The connection went before any byte of an answer."""
 
     def __init__(self, fault: EngineFault) -> None:
@@ -285,7 +310,7 @@ class Answer:
             self.close()
 
     def _read_head(self) -> Framing:
-        if self.status // 100 == 3:  # noqa: PLR2004 - not followed, its target not shown
+        if self.status // 100 == 3:
             raise FramingError("answered with a redirect, which is not followed")
         if not _MIN_STATUS <= self.status <= _MAX_STATUS:
             raise FramingError(f"answered with the status {self.status}")

@@ -121,7 +121,7 @@ def exchanging(exchange: Exchange) -> Iterator[None]:
         _EXCHANGE.reset(token)
 
 
-class Silence(Exception):  # noqa: N818 - not a failure: the caller asked for it
+class Silence(Exception):  # noqa: N818 - no failure: the caller asked for it
     """The caller's own time passed without a byte; nothing was lost."""
 
 
@@ -146,7 +146,7 @@ class EngineReader(io.RawIOBase):
         self._exchange = exchange
         self.until_s = math.inf
         self.ended = False
-        sock.setblocking(False)  # noqa: FBT003 - the method's own signature
+        sock.setblocking(False)
 
     def readable(self) -> bool:
         """Always."""
@@ -227,6 +227,8 @@ class _Watched(HTTPConnection):
     reader: EngineReader
     buffered: io.BufferedReader
     replies: int = 0
+    _holds: bool = False  # the head waits for the body
+    _head: bytes = b""
     idle_since_s: float = math.inf
 
     @property
@@ -249,6 +251,7 @@ class _Watched(HTTPConnection):
             self.connect()
         exchange.connected = True
         exchange.reused = self.replies > 0
+        self._holds, self._head = bool(kwargs.get("body")), b""
         super().request(*args, **kwargs)
 
     def keep(self) -> None:
@@ -257,6 +260,18 @@ class _Watched(HTTPConnection):
         self.idle_since_s = time.monotonic()
 
     def send(self, data: Any) -> None:
+        """Writes the head of a request together with a small body: one packet, not two."""
+        if self._holds:
+            self._holds, self._head = False, data
+            return
+        head, self._head = self._head, b""
+        if head and len(data) <= READ_BYTES:
+            data = head + data
+        elif head:
+            self._write(head)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
         """Writes all of `data`, watching the client, within the limit for a stuck engine.
 
         Raises:
@@ -265,7 +280,7 @@ class _Watched(HTTPConnection):
             EngineFault: the engine takes nothing.
         """
         exchange, sock = self.exchange, self.sock
-        sock.setblocking(False)  # noqa: FBT003 - the method's own signature
+        sock.setblocking(False)
         plain = not isinstance(sock, ssl.SSLSocket)
         # TLS becomes readable for reasons of its own: there it says nothing of an answer.
         ready_to = select.POLLOUT | (select.POLLIN if plain else 0)

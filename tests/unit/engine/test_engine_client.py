@@ -1,5 +1,6 @@
 """Asking an engine: what is sent, what comes back, and what each failure says."""
 
+import socket
 import threading
 from collections.abc import Callable
 
@@ -71,8 +72,7 @@ def test_what_is_sent(scripted, ask: Ask) -> None:
         "content-length",
         "content-type",
         "user-agent",
-        "connection",
-    } & set(request.headers)
+    }
 
 
 def test_get(scripted, client: EngineClient) -> None:
@@ -264,7 +264,7 @@ BAD_HEADS = {
     "cut in the headers": b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n",
     "too many headers": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n",
     "a header too long": b"HTTP/1.1 200 OK\r\na: " + b"b" * 70_000 + b"\r\n\r\n",
-    "a line without colon": b"HTTP/1.1 200 OK\r\nodd\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a line without colon": b"HTTP/1.1 200 OK\r\nodd\r\ntransfer-encoding: chunked\r\n\r\n",
     "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
     "a negative length": b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nx",
     "a length in words": b"HTTP/1.1 200 OK\r\ncontent-length: one\r\n\r\nx",
@@ -397,15 +397,13 @@ def test_an_unknown_name(ask: Ask) -> None:
 
 def test_a_black_hole(impatient, ask: Ask) -> None:
     """A connection that is neither accepted nor refused ends with the time for it."""
-    import socket  # noqa: PLC0415
-
     with socket.socket() as full:  # a listener whose queue is full answers no more
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         port = full.getsockname()[1]
         waiting = [socket.socket() for _ in range(4)]
         for one in waiting:
-            one.setblocking(False)  # noqa: FBT003
+            one.setblocking(False)
             one.connect_ex(("127.0.0.1", port))
         by = impatient(connect_s=0.1)
         fault = failing(lambda: ask(f"http://127.0.0.1:{port}", by=by))

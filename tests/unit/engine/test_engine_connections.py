@@ -6,7 +6,7 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -424,11 +424,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if openssl is None:
         pytest.skip("needs the openssl command")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    subprocess.run(  # noqa: S603 - fixed arguments
-        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-        + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
-        + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-        + ["-keyout", str(path.with_suffix(".key")), "-out", str(path.with_suffix(".crt"))],
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", str(path.with_suffix(".key")), "-out", str(path.with_suffix(".crt"))),
+        ],
         check=True,
         capture_output=True,
     )
@@ -457,10 +459,11 @@ def secure(scripted, certificate: Path):
 
 
 @pytest.fixture
-def trusting(client: EngineClient, certificate: Path) -> EngineClient:
+def trusting(certificate: Path) -> Iterator[EngineClient]:
     """A client that trusts the certificate."""
-    client._session.verify = str(certificate)
-    return client
+    one = EngineClient(ca_file=str(certificate))
+    yield one
+    one.close()
 
 
 def test_tls(secure, trusting: EngineClient, ask: Ask) -> None:
@@ -480,14 +483,14 @@ def test_tls(secure, trusting: EngineClient, ask: Ask) -> None:
         conn.reply(body)
 
     engine, url = secure(script)
-    answer = ask(url, body)
+    answer = ask(url, body, by=trusting)
     assert answer.next(0) is None
     go_on.release()
     assert answer.next(None) == b"data: 1\n\n"
     go_on.release()
     assert answer.next(None) == b"data: 2\n\n"
     assert answer.next(None) == b""
-    assert ask(url).read(len(body)) == body
+    assert ask(url, by=trusting).read(len(body)) == body
     assert seen == [body]
     assert engine.connections == 1
 
@@ -507,7 +510,7 @@ def test_tls_and_a_client_that_leaves(
 
     _, url = secure(script)
     with pytest.raises(ClientGone):
-        ask(url, watch=Watch(client_socket.near))
+        ask(url, watch=Watch(client_socket.near), by=trusting)
     assert closed.wait(10)
 
 
@@ -517,7 +520,7 @@ def test_tls_that_is_not_trusted(scripted, certificate: Path, ask: Ask) -> None:
     context.load_cert_chain(certificate)
 
     def script(conn) -> None:
-        with pytest.raises(ssl.SSLError, match="(?i)unknown ca"):
+        with pytest.raises(ssl.SSLError, match=r"(?i)unknown ca"):
             context.wrap_socket(conn.sock, server_side=True)
 
     url = scripted(script).url.replace("http", "https")
