@@ -430,3 +430,10 @@ def test_findings_stand_at_the_value_or_the_key(found: Found) -> None:
 def test_columns_count_characters(found: Found) -> None:
     """A column is a character, not a byte."""
     assert found('{"x-🙂é": 1, name: 5}') == [(1, 19, "wrong-type", "name")]
+
+
+def test_a_long_value_is_shortened_in_a_message(said: Said) -> None:
+    """A message stays one line of readable length, whatever the value."""
+    assert said(f"protocols: {{chat: {'y' * 5000}}}") == (
+        f'protocols.chat: is "{"y" * 60}..."; it must be true or false'
+    )
