@@ -87,7 +87,7 @@ def equals(raw: bytes, number: float | None, accepted: Value) -> bool:
     if raw == accepted.wire:
         return True
     if number is not None:
-        return number == read_number(accepted.wire)
+        return number == accepted.value
     try:
         return _same(msgspec.json.decode(raw), accepted.value)
     except msgspec.DecodeError:  # a number beyond a double: no operator can have named it

@@ -124,8 +124,11 @@ JUDGED, OTHER = "max_completion_tokens", "max_tokens"
 def test_budgets(
     outcome: Outcome, raw: bytes, rejecting: bytes | str | None, clamping: bytes | str | None
 ) -> None:
-    """The field that the engine takes is judged; above the cap it is refused, or lowered, and
-    nothing else changes; where there is none the default is written in."""  # noqa: D209
+    """The field that the engine takes is judged.
+
+    Above the cap it is refused, or lowered and nothing else changes; where there is none the
+    default is written in.
+    """
     assert outcome(REJECT, raw) == (raw if rejecting is None else rejecting)
     assert outcome(CLAMP, raw) == (raw if clamping is None else clamping)
 

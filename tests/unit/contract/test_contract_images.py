@@ -50,6 +50,7 @@ def chat(*parts: object, role: str = "user") -> dict[str, object]:
             2,
             id="function_call_output",
         ),
+        pytest.param({"system": [BLOCK], "messages": []}, 1, id="system blocks"),
         pytest.param({"input": "input_image"}, 0, id="text input"),
         pytest.param({"messages": [{"role": "user", "content": "image_url"}]}, 0, id="text"),
         pytest.param(chat(TEXT), 0, id="a text that mentions"),
@@ -69,8 +70,7 @@ def chat(*parts: object, role: str = "user") -> dict[str, object]:
     ],
 )
 def test_counting(body: dict[str, object], count: int) -> None:
-    """Images are counted by the type of the part, wherever one reaches the engine; a malformed
-    part never stops the count."""  # noqa: D209
+    """Images are counted by type wherever one reaches the engine; nothing stops the count."""
     assert count_images(parse_object(json.dumps(body).encode())) == count
 
 

@@ -89,8 +89,11 @@ def test_exact_values(
     raw: bytes,
     forwarded: bytes,
 ) -> None:
-    """An exact value is written in where it is absent or null, once; an equal one passes as the
-    client spelled it; a repeated key is judged on its last value and forwarded once."""  # noqa: D209
+    """An exact value is written in, once, where it is absent or null.
+
+    An equal one passes as the client spelled it; a repeated key is judged on its last value and
+    forwarded once.
+    """
     assert outcome(sampling(conflict, top_p="0.95", n="1"), raw) == forwarded
 
 
@@ -111,8 +114,10 @@ def test_exact_values(
 def test_conflicts_with_an_exact_value(
     outcome: Outcome, sampling: Callable[..., Profile], sent: bytes, shown: str
 ) -> None:
-    """Another value is refused under `reject`, in a message with field, value and what is right;
-    under `allow` it passes untouched, be it readable or not."""  # noqa: D209
+    """Another value is refused under `reject`, naming field, value and what is right.
+
+    Under `allow` it passes untouched, be it readable or not.
+    """
     raw = b'{"a": 1 ,"top_p": %b}' % sent
     assert outcome(sampling(top_p="0.95"), raw) == (
         f"Invalid value for top_p: got {shown}, expected 0.95. The field can be left out."
@@ -214,6 +219,7 @@ RULES: dict[str, dict[str, object]] = {
     "int": {"minimum": "1", "maximum": "8", "whole": True, "numeric": True},
     "values": {"values": ("1", "2.5"), "numeric": True},
     "mixed": {"values": ("1", '"auto"'), "numeric": True},
+    "mixed in a range": {"values": ("1", '"auto"'), "minimum": "0", "numeric": True},
     "choice": {"values": ('"general"', '"deepseek-style"')},
     "flag": {"pin": "true"},
     "object": {"pin": '{"type":"text"}'},
@@ -261,6 +267,8 @@ RULES: dict[str, dict[str, object]] = {
         ("mixed", b'"auto"', b'"auto"'),
         ("mixed", b'"1"', b'"1"'),
         ("mixed", b'"other"', 'expected one of 1, "auto".'),
+        ("mixed in a range", b"1", b"1"),
+        ("mixed in a range", b'"auto"', 'expected one of 1, "auto".'),
         ("choice", b'"gener\\u0061l"', b'"gener\\u0061l"'),
         ("choice", b'"other"', 'expected one of "general", "deepseek-style".'),
         ("choice", b"1", 'expected one of "general", "deepseek-style".'),
@@ -347,8 +355,10 @@ def test_governed_routes(
     sampling_fields: bool,
     other_fields: bool,
 ) -> None:
-    """Completions are governed by what is said about sampling fields, in either section;
-    embeddings and counting by nothing."""  # noqa: D209
+    """Completions are governed in the sampling fields only, by either section.
+
+    Embeddings and counting are governed by nothing.
+    """
     section = sampling(top_p="0.95")
     rule = params("top_k", pin="20", numeric=True)
     other = params("reasoning_effort", pin='"low"')

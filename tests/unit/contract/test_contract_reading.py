@@ -103,8 +103,10 @@ def test_no_numbers(raw: bytes) -> None:
     ids=ascii,
 )
 def test_texts_as_numbers(text: str, number: float | None) -> None:
-    """A text is read as pydantic's lax float: trimmed or with single inner underscores, not
-    both, up to 64 bytes; NaN and infinities satisfy nothing."""  # noqa: D209
+    """A text is read as pydantic's lax float: trimmed or with single inner underscores.
+
+    Not both, and up to 64 bytes; NaN and infinities satisfy nothing.
+    """
     assert read_number(json.dumps(text).encode()) == number
     assert read_number(json.dumps(text, ensure_ascii=False).encode()) == number
 
@@ -153,8 +155,10 @@ def test_equality(
     numeric: bool,
     equal: bool,
 ) -> None:
-    """Under a numeric rule values are compared as numbers, integers exactly; under another one
-    as JSON, where a boolean is no number and a text is not read."""  # noqa: D209
+    """Under a numeric rule values are compared as numbers, integers exactly.
+
+    Under another one as JSON, where a boolean is no number and a text is not read.
+    """
     number = read_number(raw) if numeric else None
     assert equals(raw, number, value(accepted)) is equal
 
