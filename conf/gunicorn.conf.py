@@ -23,7 +23,7 @@ wsgi_app = "gateway.web.app:get_app()"
 proc_name = "sgl-gateway"
 bind = _settings.bind
 workers = _settings.workers
-worker_class = "gthread"
+worker_class = _startup.WORKER_CLASS
 
 # A worker that takes more connections than it has threads lets requests wait while another is
 # idle: measured with 2 workers of 4 threads, 8 requests of 2 s took 3.7 s, and 2.0 s with this.

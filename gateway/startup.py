@@ -25,6 +25,9 @@ from gateway.telemetry.logging import configure
 CANNOT_START: Final = 2
 """The exit status of what cannot start."""
 
+WORKER_CLASS: Final = "gateway.web.worker.GatewayWorker"
+"""gunicorn's threaded worker, as this gateway needs it."""
+
 _LOG: Final = logging.getLogger("gateway.startup")
 
 
@@ -146,8 +149,10 @@ def check_server(cfg: object, inherited: bool) -> None:
         for name in ("threads", "worker_class_str", "workers", "address", "reuse_port")
     }
     settings = current().settings
-    if options["worker_class_str"] != "gthread":
-        refuse(SettingsError(f"worker class {options['worker_class_str']}: it must be gthread"))
+    if options["worker_class_str"] != WORKER_CLASS:
+        refuse(
+            SettingsError(f"worker class {options['worker_class_str']}: it must be {WORKER_CLASS}")
+        )
     if options["threads"] < settings.threads:
         refuse(
             SettingsError(

@@ -43,6 +43,10 @@ class Reaper:
         finally:
             self._reads.pop(key, None)
 
+    def release(self, client: socket.socket) -> None:
+        """Forgets the deadline of a read that is over before its block is."""
+        self._reads.pop(id(client), None)
+
     def _wake(self) -> None:
         self._any.set()
         with self._start:

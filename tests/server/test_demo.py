@@ -34,8 +34,8 @@ def demo() -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
         if line.startswith("# ^C"):
             break
     yield process, [line for line in lines if line.startswith("curl ")]
-    process.kill()
-    process.wait()
+    process.terminate()  # killed, it could not end its gateway
+    process.wait(20)
     process.stdout.close()
 
 
