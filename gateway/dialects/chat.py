@@ -32,6 +32,7 @@ from gateway.dialects.errors import (
     protocol_failure,
     render_error_event,
 )
+from gateway.errors import GatewayError
 from gateway.routes import Dialect
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -93,7 +94,10 @@ class Look:
         if self.rename_reasoning:
             data = _REASONING_KEY.sub(b'"reasoning"', data)
         if self.model is not None:
-            body = jsonbody.parse_object(data)
+            try:
+                body = jsonbody.parse_object(data)
+            except GatewayError:
+                raise protocol_failure("The engine sent an unreadable reply.") from None
             if "model" in body:
                 data = body.edit({"model": jsonbody.render_value(self.model)})
         return data

@@ -379,6 +379,8 @@ class Answer:
         framing = self._framing
         body = b""
         while not (body or framing.done):
+            if framing.error is not None:
+                raise framing.error
             data = self._buffered.read1(READ_BYTES)
             if data:
                 body = framing.feed(data)

@@ -32,10 +32,12 @@ class Framing(Protocol):
     Attributes:
         done: the body is whole.
         clean: the connection stands at the end of the reply, so that it can be used again.
+        error: what came after the bytes that were fed last cannot be read.
     """
 
     done: bool
     clean: bool
+    error: FramingError | None
 
     def feed(self, data: bytes) -> bytes:
         """The body's bytes in the connection's next bytes.
@@ -85,6 +87,8 @@ def framing_of(
 class Sized:
     """A body of known length."""
 
+    error: FramingError | None = None
+
     def __init__(self, length: int) -> None:
         self._left = length
         self.done = length == 0
@@ -107,6 +111,8 @@ class Sized:
 
 class UntilClose:
     """A body that ends with the connection."""
+
+    error: FramingError | None = None
 
     def __init__(self) -> None:
         self.done = False
@@ -138,10 +144,20 @@ class Chunked:
         self._after = False  # the chunk's own CRLF is still to come
         self._line = b""  # the beginning of a line that is not whole
         self._trailer_bytes = 0
+        self.error: FramingError | None = None
 
     def feed(self, data: bytes) -> bytes:
         """The chunks' bytes in `data`, joined."""
         parts: list[bytes] = []
+        try:
+            self._feed(data, parts)
+        except FramingError as error:
+            if not parts:
+                raise
+            self.error = error  # what came before it is the caller's
+        return b"".join(parts) if len(parts) != 1 else parts[0]
+
+    def _feed(self, data: bytes, parts: list[bytes]) -> None:
         if self._line:
             data = self._line + data
             self._line = b""
@@ -165,7 +181,6 @@ class Chunked:
             self._check_line(end - at)
             self._take_line(data[at:end])
             at = end + 1
-        return b"".join(parts) if len(parts) != 1 else parts[0]
 
     def end(self) -> None:
         """The connection ended: an error before the chunk of no bytes."""

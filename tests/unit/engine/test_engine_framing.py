@@ -100,11 +100,26 @@ def test_chunks_in_every_cut(
 )
 def test_chunks_that_are_none(wire: bytes) -> None:
     """Anything but the grammar is an error, in one piece or byte by byte."""
-    with pytest.raises(FramingError):
-        Chunked().feed(wire)
-    pieces = [bytes([byte]) for byte in wire[:8000]] + [wire[8000:]]
-    with pytest.raises(FramingError):
-        [framing.feed(piece) for framing in [Chunked()] for piece in pieces]
+    for pieces in ([wire], [*(bytes([byte]) for byte in wire[:8000]), wire[8000:]]):
+        framing = Chunked()
+        with pytest.raises(FramingError):
+            feed_all(framing, pieces)
+
+
+def feed_all(framing: Chunked, pieces: list[bytes]) -> None:
+    """Feeds the pieces, and raises what came after the last bytes that could be read."""
+    for piece in pieces:
+        framing.feed(piece)
+        if framing.error is not None:
+            raise framing.error
+
+
+def test_what_came_before_an_error_is_not_lost() -> None:
+    """Bytes of the body that arrive together with broken framing are the body's all the same."""
+    framing = Chunked()
+    assert framing.feed(b"2\r\nab\r\nzz\r\n") == b"ab"
+    assert framing.error is not None
+    assert not framing.done
 
 
 @pytest.mark.parametrize(
