@@ -179,11 +179,11 @@ def parse_error_frame(payload: Mapping[str, Any]) -> Failure:
     if not isinstance(inner, Mapping):
         return protocol_failure("The engine sent an unreadable error.").failure
     code = inner.get("code")
-    status = code if isinstance(code, int) and 400 <= code <= 599 else None  # noqa: PLR2004
+    status = code if isinstance(code, int) and 400 <= code <= 599 else None
     status = status or _STATUS_OF_TYPE.get(str(inner.get("type")), 502)
     if status in {401, 403}:
         return failure_of_kind(UPSTREAM_AUTH, "The engine refused the gateway's key.")
-    return _failure(502 if status == 500 else status, inner, None)  # noqa: PLR2004
+    return _failure(502 if status == 500 else status, inner, None)
 
 
 def render_error(
@@ -244,7 +244,8 @@ def _failure(status: int, inner: Mapping[str, Any], source: Mapping[str, Any] | 
     """`inner` has the message; its type and code are kept where they are of any use."""
     kind = _kind_of_status(status)
     message, param = _readable(str(inner.get("message") or f"The engine answered {status}."))
-    type_, code = inner.get("type"), inner.get("code")
+    # The names in an Anthropic shape or in a stream are none that an OpenAI client knows.
+    type_, code = (None, None) if source is None else (inner.get("type"), inner.get("code"))
     if not isinstance(type_, str) or type_.isdigit() or type_ == "Bad Request":
         type_ = kind.type
     sent = inner.get("param")
@@ -263,12 +264,12 @@ def _kind_of_status(status: int) -> Kind:
     known = _KIND_OF_STATUS.get(status)
     if known is not None:
         return known
-    return BAD_REQUEST if status < 500 else INTERNAL  # noqa: PLR2004
+    return BAD_REQUEST if status < 500 else INTERNAL
 
 
 def _anthropic_type(status: int) -> str:
     """The Anthropic type of an engine's status; the engine's own names are not all Anthropic's."""
-    other = "invalid_request_error" if status < 500 else "api_error"  # noqa: PLR2004
+    other = "invalid_request_error" if status < 500 else "api_error"
     return _ANTHROPIC_TYPE.get(status, other)
 
 

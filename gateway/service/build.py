@@ -21,6 +21,7 @@ def build_gateway(launch: Launch) -> Gateway:
         request_s=settings.default_request_timeout_in_seconds,
         keepalive_s=settings.stream_keepalive_in_seconds,
         forward_authorization=settings.forward_authorization,
+        anthropic_default_max_tokens=settings.anthropic_default_max_tokens,
     )
     servers = servers_of_urls(settings.worker_urls, settings.worker_api_key or "")
     profiles = ProfileService(lambda: launch.choice)

@@ -1,41 +1,42 @@
 """How one request meets one engine: what is sent, and how its answer is read.
 
-A table over (the client's dialect, the engine's dialect). The request is prepared once; an
-exchange is built for each server that is tried, since aliases and the engine's dialect are its.
+A table over the client's dialect and the engine's:
+
+    client        engine in Chat                    engine in Messages
+    chat          the client's bytes, edited        → Messages; its answers → Chat
+    responses     → Chat; answers → Responses       → Chat → Messages; → Chat → Responses
+    messages      → Chat; answers → Messages        the client's bytes, edited
+    completions   the client's bytes, edited        the same: Messages has no such route
+    embeddings    the client's bytes, edited        the same
+    counts        the engine's own counter, always
+
+The request is prepared once (`prepare`); an exchange is built for each server that is tried,
+since the model's name and the engine's dialect are the server's.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from gateway import jsonbody
-from gateway.dialects import chat
+from gateway.dialects import anthropic_engine, chat, messages, responses
+from gateway.dialects.composed import ComposedRelay
+from gateway.dialects.errors import protocol_failure
 from gateway.dialects.relay import Relay
-from gateway.jsonbody import Body, Edits
-from gateway.routes import Dialect, Route
+from gateway.errors import GatewayError, bad_request
+from gateway.jsonbody import REMOVE, Body, Edits
+from gateway.routes import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, INPUT_TOKENS, Dialect
+from gateway.routes import MESSAGES as MESSAGES_ROUTE
+from gateway.service.prepare import Prepared, is_true
 
-EVENT_STREAM: Final = "text/event-stream"
+_PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
+_SAME_IN_MESSAGES: Final = frozenset({"temperature", "top_p", "top_k", "max_tokens"})
+"""Fields that Chat and Messages call the same: the contract's edits of them fit either body."""
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request that passed the contract.
-
-    Attributes:
-        body: the client's.
-        edits: of the contract and the filters, by top-level field.
-        asked: the model name that the client sent.
-        stream: the client asked for a stream.
-        rename_reasoning: see `chat.Look`.
-    """
-
-    route: Route
-    body: Body
-    edits: Edits
-    asked: str
-    stream: bool
-    request_id: str
-    rename_reasoning: bool = False
+_MESSAGES_TOKENS: Final = frozenset({"max_completion_tokens", "max_tokens"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,49 +47,344 @@ class Exchange:
         path: on the engine.
         body: for the engine.
         parse_reply: a buffered reply's bytes to the client's; raises EngineFailure.
-        build_relay: a fresh relay for the streamed reply.
+        build_relay: a fresh relay for the streamed reply; None where nothing streams.
         keepalive: written to the client in silence.
         messages: the engine is spoken to in Messages.
+        second_body: sent instead where the engine answers 400 to `body`; None: nothing is.
     """
 
     path: str
     body: bytes
     parse_reply: Callable[[bytes], bytes]
-    build_relay: Callable[[], Relay]
-    keepalive: bytes
+    build_relay: Callable[[], Relay] | None = None
+    keepalive: bytes = chat.KEEPALIVE
     messages: bool = False
+    second_body: bytes | None = None
 
 
-def build_exchange(prepared: Prepared, sent_model: str) -> Exchange:
-    """The exchange of a request with a server that knows the model as `sent_model`."""
-    edits = dict(prepared.edits)
-    if sent_model != prepared.asked:
-        edits["model"] = jsonbody.render_value(sent_model)
-    look = chat.Look(
-        model=prepared.asked if sent_model != prepared.asked else None,
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The engine's side of an exchange.
+
+    Attributes:
+        model: the name that it is sent.
+        messages: it is spoken to in Messages.
+        default_max_tokens: for a Messages engine, where the request sets no budget.
+    """
+
+    model: str
+    messages: bool = False
+    default_max_tokens: Callable[[], int] = lambda: 4096
+
+
+def build_exchange(prepared: Prepared, side: Side) -> Exchange:
+    """The exchange of a request with an engine.
+
+    Raises:
+        GatewayError: 400, an engine that is spoken to in Messages cannot be told a field.
+    """
+    if prepared.route in _FIXED:
+        return _FIXED[prepared.route](prepared, side)
+    return _BUILDERS[prepared.route.dialect, side.messages](prepared, side)
+
+
+def _edits(prepared: Prepared, side: Side) -> Edits:
+    """The hub's edits, the model's name among them."""
+    if prepared.hub.get("model") == side.model:
+        return prepared.edits
+    return {**prepared.edits, "model": jsonbody.render_value(side.model)}
+
+
+def _echo(prepared: Prepared, side: Side) -> str | None:
+    """The name that a relayed reply has to be given; None where it has it already."""
+    return prepared.asked if prepared.asked != side.model else None
+
+
+def _look(prepared: Prepared, side: Side, edits: Edits) -> chat.Look:
+    return chat.Look(
+        model=_echo(prepared, side),
         rename_reasoning=prepared.rename_reasoning,
         usage_chunk=asks_for_usage(prepared.body),
-        choices=choice_count(prepared.body, edits),
+        choices=choice_count(prepared.hub, edits),
     )
+
+
+def _relayed(prepared: Prepared, side: Side) -> Exchange:
+    """Chat to Chat, and completions."""
+    edits = _edits(prepared, side)
+    look = _look(prepared, side, edits)
+    dialect = prepared.route.dialect
     return Exchange(
         path=prepared.route.path,
-        body=prepared.body.edit(edits),
+        body=prepared.hub.edit(edits),
         parse_reply=lambda raw: chat.parse_reply(raw, look),
-        build_relay=lambda: chat.ChatRelay(
-            look, request_id=prepared.request_id, dialect=Dialect.CHAT
-        ),
-        keepalive=chat.KEEPALIVE,
+        build_relay=lambda: chat.ChatRelay(look, request_id=prepared.request_id, dialect=dialect),
     )
 
 
-_TRUE_TEXTS: Final = frozenset({"true", "t", "yes", "y", "on", "1"})
+def _chat_to_messages(prepared: Prepared, side: Side) -> Exchange:
+    look = replace(_look(prepared, side, prepared.edits), model=None)
+    created = int(time.time())
+
+    def parse_reply(raw: bytes) -> bytes:
+        reply = anthropic_engine.from_messages_reply(
+            _parsed(raw), model=prepared.asked, created=created
+        )
+        return look.apply(jsonbody.render_value(reply))
+
+    return Exchange(
+        path=MESSAGES_ROUTE.path,
+        body=_messages_body(prepared, side),
+        parse_reply=parse_reply,
+        build_relay=lambda: anthropic_engine.MessagesToChatRelay(
+            model=prepared.asked, created=created, look=look, request_id=prepared.request_id
+        ),
+        messages=True,
+    )
 
 
-def is_true(value: object) -> bool:
-    """Whether the engine reads `value` as true: it coerces as pydantic's lax mode does."""
-    if isinstance(value, str):
-        return value.strip().lower() in _TRUE_TEXTS
-    return isinstance(value, bool | int | float) and value == 1
+def _responses_to_chat(prepared: Prepared, side: Side) -> Exchange:
+    answer = _response_of(prepared)
+    return Exchange(
+        path=CHAT.path,
+        body=prepared.hub.edit(_edits(prepared, side)),
+        parse_reply=lambda raw: answer.render(_parsed(raw)),
+        build_relay=answer.relay,
+        keepalive=responses.KEEPALIVE,
+    )
+
+
+def _responses_to_messages(prepared: Prepared, side: Side) -> Exchange:
+    answer = _response_of(prepared)
+
+    def parse_reply(raw: bytes) -> bytes:
+        return answer.render(
+            anthropic_engine.from_messages_reply(
+                _parsed(raw), model=prepared.asked, created=answer.created_at
+            )
+        )
+
+    def build_relay() -> Relay:
+        events = anthropic_engine.MessagesToChatEvents(
+            model=prepared.asked, created=answer.created_at
+        )
+        return ComposedRelay(events, answer.relay())
+
+    return Exchange(
+        path=MESSAGES_ROUTE.path,
+        body=_messages_body(prepared, side),
+        parse_reply=parse_reply,
+        build_relay=build_relay,
+        keepalive=responses.KEEPALIVE,
+        messages=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """A Response in the making: its identity is the same however it is sent."""
+
+    converted: responses.Converted
+    model: str
+    response_id: str
+    created_at: int
+
+    def render(self, reply: Mapping[str, Any]) -> bytes:
+        return jsonbody.render_value(
+            responses.from_chat_reply(
+                reply,
+                self.converted,
+                model=self.model,
+                response_id=self.response_id,
+                created_at=self.created_at,
+            )
+        )
+
+    def relay(self) -> Relay:
+        return responses.ChatToResponsesRelay(
+            self.converted,
+            model=self.model,
+            response_id=self.response_id,
+            created_at=self.created_at,
+        )
+
+
+def _response_of(prepared: Prepared) -> _Response:
+    if not isinstance(prepared.converted, responses.Converted):
+        raise TypeError("not a Responses request")
+    return _Response(
+        prepared.converted, prepared.asked, f"resp_{uuid.uuid4().hex}", int(time.time())
+    )
+
+
+def _messages_to_chat(prepared: Prepared, side: Side) -> Exchange:
+    converted = prepared.converted
+    if not isinstance(converted, messages.Converted):
+        raise TypeError("not a Messages request")
+
+    def parse_reply(raw: bytes) -> bytes:
+        return jsonbody.render_value(
+            messages.from_chat_reply(
+                _parsed(raw),
+                model=prepared.asked,
+                stop_sequences=converted.stop_sequences,
+                format_tool=converted.format_tool,
+            )
+        )
+
+    return Exchange(
+        path=CHAT.path,
+        body=prepared.hub.edit(_edits(prepared, side)),
+        parse_reply=parse_reply,
+        build_relay=lambda: messages.ChatToMessagesRelay(
+            model=prepared.asked,
+            stop_sequences=converted.stop_sequences,
+            format_tool=converted.format_tool,
+            request_id=prepared.request_id,
+        ),
+        keepalive=_PING,
+    )
+
+
+def _messages_to_messages(prepared: Prepared, side: Side) -> Exchange:
+    echo = _echo(prepared, side)
+    return Exchange(
+        path=MESSAGES_ROUTE.path,
+        body=_passed_through(prepared, side),
+        parse_reply=lambda raw: anthropic_engine.parse_messages_reply(raw, echo),
+        build_relay=lambda: anthropic_engine.MessagesRelay(
+            model=echo, request_id=prepared.request_id
+        ),
+        keepalive=_PING,
+        messages=True,
+    )
+
+
+def _passed_through(prepared: Prepared, side: Side) -> bytes:
+    """A Messages body for a Messages engine: the client's, the contract's edits in place.
+
+    A contract that changes a field under a name that only Chat has cannot be applied so; then
+    the body is rendered anew from the hub.
+    """
+    for name in anthropic_engine.unsayable(prepared.body.keys()):
+        _require_sayable(name, prepared.body.get(name))
+    changed = {
+        name: value
+        for name, value in prepared.edits.items()
+        if value is not REMOVE and not (name in prepared.written and _cannot_say(name, value))
+    }
+    if changed.keys() - _SAME_IN_MESSAGES - set(anthropic_engine.unsayable(changed)):
+        return _messages_body(prepared, side)
+    edits = {name: value for name, value in changed.items() if name in _SAME_IN_MESSAGES}
+    budget = prepared.hub.get_raw("max_tokens")
+    if prepared.body.is_unset("max_tokens") and "max_tokens" not in edits and budget is not None:
+        edits["max_tokens"] = budget
+    if prepared.asked != side.model:
+        edits["model"] = jsonbody.render_value(side.model)
+    edited = prepared.body.edited(edits)
+    return edited.edit(anthropic_engine.passthrough_edits(edited))
+
+
+def _messages_body(prepared: Prepared, side: Side) -> bytes:
+    """The hub as a Messages body.
+
+    What the profile writes in and Messages cannot say is left out: the start says so, and the
+    client, who did not send it, is not to blame.
+    """
+    edits = {
+        name: value
+        for name, value in _edits(prepared, side).items()
+        if not (name in prepared.written and _cannot_say(name, value))
+    }
+    fields = jsonbody.parse_value(prepared.hub.edit(edits))
+    if not isinstance(fields, dict):
+        raise TypeError("a body is an object")
+    default = 1
+    if all(not fields.get(name) for name in _MESSAGES_TOKENS):
+        default = side.default_max_tokens()
+    return jsonbody.render_value(anthropic_engine.to_messages(fields, default_max_tokens=default))
+
+
+def _cannot_say(name: str, value: object) -> bool:
+    return isinstance(value, bytes) and not anthropic_engine.can_say(
+        name, jsonbody.parse_value(value)
+    )
+
+
+def _require_sayable(name: str, value: object) -> None:
+    if not anthropic_engine.can_say(name, value):
+        raise bad_request(f"{name} cannot be served on this model's Messages endpoint.", name)
+
+
+def _embeddings(prepared: Prepared, side: Side) -> Exchange:
+    def parse_reply(raw: bytes) -> bytes:
+        try:
+            reply = jsonbody.parse_object(raw)
+        except GatewayError:
+            raise protocol_failure("The engine sent an unreadable reply.") from None
+        if "data" not in reply:
+            raise protocol_failure("The engine sent a reply without embeddings.")
+        return reply.edit({"model": jsonbody.render_value(prepared.asked)})
+
+    return Exchange(
+        path=EMBEDDINGS.path,
+        body=prepared.hub.edit(_edits(prepared, side)),
+        parse_reply=parse_reply,
+    )
+
+
+def _count(prepared: Prepared, side: Side) -> Exchange:
+    """A count by the engine.
+
+    Its counter refuses `thinking` where its model has no such mode, and a generation does not:
+    then it is asked again without.
+    """
+    edits = _edits(prepared, side)
+    again = prepared.hub.edit({**edits, "thinking": REMOVE})
+    responding = prepared.route is INPUT_TOKENS
+
+    def parse_reply(raw: bytes) -> bytes:
+        count = _parsed(raw).get("input_tokens")
+        if not isinstance(count, int):
+            raise protocol_failure("The engine sent a reply without a count.")
+        reply = responses.render_count(count) if responding else {"input_tokens": count}
+        return jsonbody.render_value(reply)
+
+    return Exchange(
+        path=COUNT_TOKENS.path,
+        body=prepared.hub.edit(edits),
+        parse_reply=parse_reply,
+        messages=True,
+        second_body=again if "thinking" in prepared.hub else None,
+    )
+
+
+_FIXED: Final = {
+    COMPLETIONS: _relayed,
+    EMBEDDINGS: _embeddings,
+    COUNT_TOKENS: _count,
+    INPUT_TOKENS: _count,
+}
+"""Routes that no setting of a server changes."""
+
+_BUILDERS: Final = {
+    (Dialect.CHAT, False): _relayed,
+    (Dialect.CHAT, True): _chat_to_messages,
+    (Dialect.RESPONSES, False): _responses_to_chat,
+    (Dialect.RESPONSES, True): _responses_to_messages,
+    (Dialect.MESSAGES, False): _messages_to_chat,
+    (Dialect.MESSAGES, True): _messages_to_messages,
+}
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        reply = jsonbody.parse_value(raw)
+    except GatewayError:
+        reply = None
+    if not isinstance(reply, dict):
+        raise protocol_failure("The engine sent an unreadable reply.")
+    return reply
 
 
 def asks_for_usage(body: Body) -> bool:
@@ -98,10 +394,19 @@ def asks_for_usage(body: Body) -> bool:
 
 
 def choice_count(body: Body, edits: Edits) -> int:
-    """How many choices the engine was asked for."""
+    """How many choices the engine was asked for: `n` for each prompt."""
     raw = edits.get("n", body.get_raw("n"))
-    try:
-        count = int(float(jsonbody.parse_value(raw))) if isinstance(raw, bytes) else 1  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return 1
-    return max(1, count)
+    count = 1
+    if isinstance(raw, bytes):
+        try:
+            count = max(1, int(float(jsonbody.parse_value(raw))))  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError, GatewayError):
+            count = 1
+    return count * _prompt_count(body.get("prompt"))
+
+
+def _prompt_count(prompt: object) -> int:
+    """A list of texts, or of lists of token ids, is so many prompts."""
+    if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+        return len(prompt)
+    return 1

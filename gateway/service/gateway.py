@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway import jsonbody
-from gateway.contract import Verdict, decide, renames_reasoning
 from gateway.dialects.errors import (
     EngineFailure,
     Failure,
@@ -24,11 +23,11 @@ from gateway.dialects.errors import (
     render_error,
 )
 from gateway.engine.client import Answer, EngineClient
-from gateway.engine.filters import filter_body
 from gateway.engine.headers import engine_headers
 from gateway.engine.servers import Server, ServerPool
 from gateway.engine.watch import Watch
 from gateway.errors import (
+    BAD_REQUEST,
     INTERNAL,
     NO_HEALTHY_SERVERS,
     EngineFault,
@@ -36,20 +35,19 @@ from gateway.errors import (
 )
 from gateway.profile import Profile, ProfileService
 from gateway.routes import Governs
-from gateway.service.exchange import (
-    EVENT_STREAM,
-    Exchange,
-    Prepared,
-    build_exchange,
-    is_true,
-)
+from gateway.service.exchange import Exchange, Side, build_exchange
+from gateway.service.models import ModelCards
 from gateway.service.names import Names, asked_model, build_names, not_served
+from gateway.service.prepare import Prepared, prepare
 from gateway.service.stream import Stream
 from gateway.service.work import Work
 
+EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
 _MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
 _MAX_ERROR_BYTES: Final = 1024 * 1024
+_MAX_DEFAULT_TOKENS: Final = 32_768
+_UNKNOWN_CONTEXT_TOKENS: Final = 4_096
 _RETRIED_STATUSES: Final = frozenset({502, 503})
 
 
@@ -62,6 +60,8 @@ class Policy:
             buffered, to its end).
         keepalive_s: silence in a stream after which a keep-alive is written.
         max_retries: on other servers, before the commit point.
+        anthropic_default_max_tokens: the budget for an engine spoken to in Messages, where
+            neither the request nor the profile sets one.
     """
 
     model_id: str | None = None
@@ -69,6 +69,7 @@ class Policy:
     keepalive_s: float = 15.0
     max_retries: int = 1
     forward_authorization: bool = False
+    anthropic_default_max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Gateway:
         self.pool = pool
         self.client = client
         self._policy = policy
+        self.cards = ModelCards(pool, client)
         self._names = build_names(policy.model_id, profiles.profile.aliases, pool.aliases())
 
     @property
@@ -182,28 +184,9 @@ class Gateway:
         name = self._names.resolve(asked)
         if not self.pool.fitting(name):
             raise not_served(asked)
-        prepared = self._prepare(work, body, asked)
+        prepared = prepare(self.profile, work, body, asked)
         deadline_s = time.monotonic() + self._policy.request_s
         return self._try_servers(_Trial(work, prepared, name, headers, watch, deadline_s))
-
-    def _prepare(self, work: Work, body: jsonbody.Body, asked: str) -> Prepared:
-        profile = self.profile
-        verdict: Verdict = decide(profile, work.route, body)
-        work.record.decisions = verdict.decisions
-        if verdict.rejection is not None:
-            raise verdict.rejection
-        filtered = filter_body(body, work.route, messages_endpoint=False, vocab_size=None)
-        work.record.dropped_tools = filtered.dropped_tools
-        work.record.stream = is_true(body.get("stream"))
-        return Prepared(
-            route=work.route,
-            body=body,
-            edits={**filtered.edits, **verdict.edits},
-            asked=asked,
-            stream=work.record.stream,
-            request_id=work.record.request_id,
-            rename_reasoning=renames_reasoning(profile, body),
-        )
 
     def _try_servers(self, trial: _Trial) -> Reply:
         """Tries servers until one answers, a failure is final, or the retries are used up."""
@@ -233,9 +216,14 @@ class Gateway:
 
     def _try(self, trial: _Trial, server: Server) -> Reply:
         """Asks one server; whatever it held is given back, unless a stream goes on with it."""
-        model = server.target(trial.name).model_id
-        trial.work.record.served = model
-        exchange = build_exchange(trial.prepared, model)
+        target = server.target(trial.name)
+        trial.work.record.served = target.model_id
+        side = Side(
+            target.model_id,
+            messages=target.use_anthropic_endpoints,
+            default_max_tokens=lambda: self._default_max_tokens(server, target.model_id),
+        )
+        exchange = build_exchange(trial.prepared, side)
         headers = engine_headers(
             server,
             trial.headers,
@@ -246,15 +234,12 @@ class Gateway:
         with contextlib.ExitStack() as held:
             self.pool.begin(server)
             held.callback(self.pool.end, server)
-            answer = self.client.post(
-                server,
-                exchange.path,
-                exchange.body,
-                headers,
-                trial.watch,
-                first_byte_s=trial.deadline_s - time.monotonic(),
-            )
+            answer = self._post(trial, server, exchange.path, exchange.body, headers)
             held.callback(answer.close)
+            if answer.status == BAD_REQUEST.status and exchange.second_body is not None:
+                answer.close()
+                answer = self._post(trial, server, exchange.path, exchange.second_body, headers)
+                held.callback(answer.close)
             own_key = bool(server.api_key) or not self._policy.forward_authorization
             reply = self._read(trial, exchange, answer, own_key=own_key)
             self.pool.report(server, ok=True)
@@ -262,13 +247,31 @@ class Gateway:
                 trial.work.hold(held.pop_all().close)
         return reply
 
+    def _post(
+        self, trial: _Trial, server: Server, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> Answer:
+        left_s = trial.deadline_s - time.monotonic()
+        return self.client.post(server, path, body, headers, trial.watch, first_byte_s=left_s)
+
+    def _default_max_tokens(self, server: Server, model: str) -> int:
+        """The budget that an engine spoken to in Messages is given where the request has none."""
+        profile, setting = self.profile, self._policy.anthropic_default_max_tokens
+        if profile.output is not None:
+            return profile.output.written
+        if setting is not None:
+            return setting
+        context = self.cards.context_tokens(server, model)
+        if context is None:
+            return _UNKNOWN_CONTEXT_TOKENS
+        return max(1, min(context // 4, _MAX_DEFAULT_TOKENS))
+
     def _read(self, trial: _Trial, exchange: Exchange, answer: Answer, *, own_key: bool) -> Reply:
         """The engine's answer as a reply; a stream's has passed the commit point."""
         record = trial.work.record
         streamed = answer.content_type.startswith(EVENT_STREAM)
-        if answer.status >= 400:  # noqa: PLR2004
+        if answer.status >= 400:
             raise EngineFailure(_engine_error(answer, own_key=own_key))
-        if answer.status != 200:  # noqa: PLR2004
+        if answer.status != 200:
             raise protocol_failure(f"The engine answered with status {answer.status}.")
         if streamed is not record.stream:
             asked, got = ("a stream", "none") if record.stream else ("no stream", "one")
@@ -277,7 +280,7 @@ class Gateway:
         if record.dropped_tools:
             headers["x-sgl-gateway-dropped-tools"] = ", ".join(record.dropped_tools)
         record.status = answer.status
-        if not streamed:
+        if not streamed or exchange.build_relay is None:
             body = exchange.parse_reply(answer.read(_MAX_REPLY_BYTES))
             trial.work.first_event()
             return Reply(answer.status, JSON, body, headers=headers)

@@ -9,7 +9,7 @@ and nothing else says what is served is that an error.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -30,22 +30,89 @@ _ASK_S: Final = 5.0
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
+class ModelCards:
+    """What the engines say of their models; one for all threads.
+
+    Args:
+        pool: of the servers to ask.
+        client: to ask them with.
+    """
+
+    def __init__(self, pool: ServerPool, client: EngineClient) -> None:
+        self._pool = pool
+        self._client = client
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, list[dict[str, Any]]]] = {}
+
+    def all(self) -> dict[str, Mapping[str, Any]] | None:
+        """By model id, the cards of all servers that answer; None where none does."""
+        servers = [server for server in self._pool.servers if server.enabled]
+        with self._lock:
+            stale = [server for server in servers if not self._fresh(server)]
+            if stale:
+                with ThreadPoolExecutor(min(_PARALLEL, len(stale))) as threads:
+                    answers = threads.map(self._ask, stale)
+                    for server, cards in zip(stale, answers, strict=True):
+                        self._keep(server, cards)
+            found = [self._kept[one.name][1] for one in servers if one.name in self._kept]
+        if not found:
+            return None
+        merged: dict[str, Mapping[str, Any]] = {}
+        for card in (card for cards in found for card in cards):
+            merged.setdefault(card["id"], card)
+        return merged
+
+    def context_tokens(self, server: Server, model: str) -> int | None:
+        """The context of a model on a server, in tokens; None where it does not say."""
+        with self._lock:
+            if not self._fresh(server):
+                self._keep(server, self._ask(server))
+            _, cards = self._kept.get(server.name, (0.0, []))
+        named = [card for card in cards if card["id"] == model]
+        size = (named or cards or [{}])[0].get("max_model_len")
+        return size if isinstance(size, int) else None
+
+    def _fresh(self, server: Server) -> bool:
+        kept = self._kept.get(server.name)
+        return kept is not None and time.monotonic() - kept[0] < _KEPT_S
+
+    def _keep(self, server: Server, cards: list[dict[str, Any]] | None) -> None:
+        if cards is None:
+            self._kept.pop(server.name, None)
+        else:
+            self._kept[server.name] = (time.monotonic(), cards)
+
+    def _ask(self, server: Server) -> list[dict[str, Any]] | None:
+        headers = engine_headers(
+            server, {}, _REQUEST_ID, messages=False, forward_authorization=False
+        )
+        give_up_s = time.monotonic() + _ASK_S
+        try:
+            answer = self._client.get(server, _PATH, headers, Watch(None, lambda: give_up_s))
+            try:
+                listed = jsonbody.parse_value(answer.read(_MAX_BYTES))
+            finally:
+                answer.close()
+        except GatewayError:
+            return None
+        data = listed.get("data") if isinstance(listed, dict) else None
+        if answer.status != 200 or not isinstance(data, list):
+            return None
+        return [card for card in data if isinstance(card, dict) and isinstance(card.get("id"), str)]
+
+
 class ModelList:
     """The use cases of `/v1/models`; one instance serves all threads.
 
     Args:
         names: that are served, where a `model_id` says so.
-        pool: of the servers to ask.
-        client: to ask them with.
+        cards: what the engines say.
     """
 
-    def __init__(self, names: Names, pool: ServerPool, client: EngineClient) -> None:
+    def __init__(self, names: Names, cards: ModelCards) -> None:
         self._names = names
-        self._pool = pool
-        self._client = client
+        self._all = cards.all
         self._started_s = int(time.time())
-        self._lock = threading.Lock()
-        self._kept: tuple[float, list[dict[str, Any]]] | None = None
 
     def listing(self) -> dict[str, Any]:
         """The whole list.
@@ -78,16 +145,14 @@ class ModelList:
 
     def _cards(self) -> dict[str, Mapping[str, Any]]:
         """By name, what the engines say of the model."""
-        found = self._ask_all()
-        by_id: dict[str, Mapping[str, Any]] = {}
-        for card in found or ():
-            by_id.setdefault(card["id"], card)
+        found = self._all()
         if self._names.model_id is not None:
+            by_id = found or {}
             served = by_id.get(self._names.model_id, {})
             return {name: by_id.get(name, served) for name in self._names.listed()}
         if found is None:
             raise GatewayError(UPSTREAM_UNREACHABLE, "No server answered with its models.")
-        return by_id
+        return found
 
     def _entry(self, name: str, card: Mapping[str, Any]) -> dict[str, Any]:
         created_at = datetime.fromtimestamp(self._started_s, UTC)
@@ -103,35 +168,3 @@ class ModelList:
         if isinstance(card.get("max_model_len"), int):
             entry["max_model_len"] = card["max_model_len"]
         return entry
-
-    def _ask_all(self) -> Sequence[Mapping[str, Any]] | None:
-        """The cards of all servers that answer; None where none does."""
-        with self._lock:
-            if self._kept is not None and time.monotonic() - self._kept[0] < _KEPT_S:
-                return self._kept[1]
-            servers = self._pool.servers
-            with ThreadPoolExecutor(min(_PARALLEL, max(1, len(servers)))) as threads:
-                answers = [cards for cards in threads.map(self._ask, servers) if cards is not None]
-            if not answers:
-                return None
-            merged = [card for cards in answers for card in cards]
-            self._kept = (time.monotonic(), merged)
-            return merged
-
-    def _ask(self, server: Server) -> list[dict[str, Any]] | None:
-        headers = engine_headers(
-            server, {}, _REQUEST_ID, messages=False, forward_authorization=False
-        )
-        give_up_s = time.monotonic() + _ASK_S
-        try:
-            answer = self._client.get(server, _PATH, headers, Watch(None, lambda: give_up_s))
-            try:
-                listed = jsonbody.parse_value(answer.read(_MAX_BYTES))
-            finally:
-                answer.close()
-        except GatewayError:
-            return None
-        data = listed.get("data") if isinstance(listed, dict) else None
-        if answer.status != 200 or not isinstance(data, list):  # noqa: PLR2004
-            return None
-        return [card for card in data if isinstance(card, dict) and isinstance(card.get("id"), str)]

@@ -83,7 +83,12 @@ class Stream(Iterator[bytes]):
             piece = self._pieces.next(max(0.0, deadline_s - time.monotonic()))
             if piece is None:
                 raise EngineFault(UPSTREAM_TIMEOUT, "The engine sent no answer in time.")
-            self._take(piece)
+            try:
+                self._take(piece)
+            except EngineFailure as error:
+                if not self._frames:
+                    raise
+                self._fail(error.failure)  # what came before it was the commit point
         self._pieces.commit()
         self._work.first_event()
 
@@ -104,7 +109,7 @@ class Stream(Iterator[bytes]):
                 self._over = True
             except GatewayError as error:
                 self._cut(error)
-            except Exception:  # a bug of ours must not look like an end to the client
+            except Exception:  # noqa: BLE001 - a bug must not look like an end to the client
                 _LOG.exception("a stream failed")
                 self._fail(failure_of_kind(INTERNAL, "The gateway failed."))
         return self._frames.popleft()

@@ -10,7 +10,7 @@ from wsgiref.types import WSGIApplication
 import falcon
 
 from gateway.errors import GatewayError
-from gateway.routes import CHAT, Route
+from gateway.routes import ROUTES
 from gateway.service.build import build_gateway
 from gateway.service.gateway import Gateway
 from gateway.service.models import ModelList
@@ -28,9 +28,6 @@ from gateway.web.resources import (
 )
 from gateway.web.server import DRAIN, Drain
 from gateway.web.streaming import guarded
-
-MOUNTED: tuple[Route, ...] = (CHAT,)
-"""The inference routes that are served."""
 
 
 def get_app() -> WSGIApplication:
@@ -57,7 +54,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
     limits = BodyLimits(
         stall_s=settings.body_timeout_in_seconds, total_s=settings.body_timeout_in_seconds * 2
     )
-    for route in MOUNTED:
+    for route in ROUTES:
         app.add_route(
             route.path,
             InferenceResource(
@@ -70,7 +67,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
                 launch.api_keys,
             ),
         )
-    models = ModelsResource(ModelList(gateway.names, gateway.pool, gateway.client), launch.api_keys)
+    models = ModelsResource(ModelList(gateway.names, gateway.cards), launch.api_keys)
     app.add_route("/v1/models", models)
     app.add_route("/v1/models/{name:path}", models, suffix="one")
     for path, operation in UNSUPPORTED.items():

@@ -58,6 +58,7 @@ def read_body(environ: dict[str, Any], max_bytes: int, limits: BodyLimits) -> by
     Args:
         environ: of the WSGI request; a chunked body is known by `wsgi.input_terminated`.
         max_bytes: of the body as sent and as decoded.
+        limits: for the time that it may take.
 
     Raises:
         GatewayError: 415 for another type than JSON or an unknown encoding, 413 beyond the

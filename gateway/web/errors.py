@@ -58,7 +58,7 @@ def handle_http_error(
 ) -> None:
     """For what Falcon found: no such path, no such method, a malformed request."""
     del params
-    kind = _KINDS.get(error.status_code, BAD_REQUEST if error.status_code < 500 else INTERNAL)  # noqa: PLR2004
+    kind = _KINDS.get(error.status_code, BAD_REQUEST if error.status_code < 500 else INTERNAL)
     send_failure(req, resp, failure_of_kind(kind, _message(req, error)))
     for name, value in dict(error.headers or {}).items():
         resp.set_header(name, value)
@@ -75,8 +75,8 @@ def handle_bug(
 
 def _message(req: falcon.Request, error: falcon.HTTPError) -> str:
     path = req.path[:128].encode("ascii", "backslashreplace").decode()
-    if error.status_code == 404:  # noqa: PLR2004
+    if error.status_code == 404:
         return f"There is nothing at {path}."
-    if error.status_code == 405:  # noqa: PLR2004
+    if error.status_code == 405:
         return f"{path} does not answer to {req.method[:16]}."
     return error.description or error.title or "The request is malformed."

@@ -6,6 +6,7 @@ from typing import Final
 import falcon
 
 from gateway import jsonbody
+from gateway.api_keys import ApiKeys
 from gateway.dialects.errors import failure_of
 from gateway.errors import (
     NOT_FOUND,
@@ -17,7 +18,6 @@ from gateway.errors import (
 from gateway.routes import Route
 from gateway.service.gateway import Gateway, Reply
 from gateway.service.models import ModelList
-from gateway.api_keys import ApiKeys
 from gateway.service.work import Admission, Record, Work, start_work
 from gateway.web.auth import authenticate
 from gateway.web.body import BodyLimits, read_body

@@ -24,22 +24,22 @@ HEAD_S: Final = 10.0
 _HEADS: Final = Reaper()
 
 
-class GatewayWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
+class GatewayWorker(ThreadWorker):
     """See the module."""
 
     def handle(self, conn: TConn) -> object:
         """Serves a request on a connection; runs in a pool thread."""
         with _HEADS.cutting(conn.sock, time.monotonic() + HEAD_S):
-            kept: object = super().handle(conn)
+            kept: object = super().handle(conn)  # type: ignore[no-untyped-call]  # gunicorn has none
         if kept is False:
-            conn.close(graceful=True)
+            conn.close(graceful=True)  # type: ignore[no-untyped-call]
         return kept
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
         """Runs the application; the head has arrived."""
         _HEADS.release(conn.sock)
         try:
-            return bool(super().handle_request(req, conn))
+            return bool(super().handle_request(req, conn))  # type: ignore[no-untyped-call]
         except TimeoutError:
             return False
 
@@ -48,4 +48,4 @@ class GatewayWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         if not fs.cancelled() and fs.exception() is None and fs.result() is False:
             self.nr_conns -= 1
             return
-        super().finish_request(conn, fs)
+        super().finish_request(conn, fs)  # type: ignore[no-untyped-call]

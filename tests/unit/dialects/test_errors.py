@@ -94,7 +94,7 @@ OPENAI = {
         {
             "error": {
                 "message": "m",
-                "type": "BadRequestError",
+                "type": "invalid_request_error",
                 "param": None,
                 "code": "bad_request",
             }
