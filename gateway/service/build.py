@@ -1,7 +1,7 @@
 """Wires up the gateway of one process from what was loaded at its start."""
 
 from gateway.engine.client import EngineClient, Limits
-from gateway.engine.servers import ServerPool, servers_of_urls
+from gateway.engine.servers import ServerPool
 from gateway.profile import ProfileService
 from gateway.service.gateway import Gateway, Policy
 from gateway.startup import Launch
@@ -23,6 +23,5 @@ def build_gateway(launch: Launch) -> Gateway:
         forward_authorization=settings.forward_authorization,
         anthropic_default_max_tokens=settings.anthropic_default_max_tokens,
     )
-    servers = servers_of_urls(settings.worker_urls, settings.worker_api_key or "")
     profiles = ProfileService(lambda: launch.choice)
-    return Gateway(profiles, ServerPool(servers), EngineClient(limits), policy)
+    return Gateway(profiles, ServerPool(launch.servers), EngineClient(limits), policy)
