@@ -93,7 +93,7 @@ def bad_request(message: str, param: str | None = None) -> GatewayError:
     return GatewayError(BAD_REQUEST, message, param=param)
 
 
-class EngineFault(GatewayError):
+class EngineFault(GatewayError):  # noqa: N818 - it tells of a fault; GatewayError is the error
     """A failure on the engine's side, or on the way to it.
 
     Args:

@@ -1,0 +1,1 @@
+"""The three client dialects and their conversions; pure, and free of sockets and settings."""

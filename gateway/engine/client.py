@@ -75,7 +75,7 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
 
-    def build_response(self, req: PreparedRequest, resp: Any) -> requests.Response:
+    def build_response(self, _: PreparedRequest, resp: Any) -> requests.Response:
         """The reply as it is: its cookies and its text encoding are of no interest."""
         response = requests.Response()
         response.raw = resp
@@ -419,7 +419,7 @@ class Answer:
             return
         self._closed = True
         # urllib3 is not told of the body's end, since it did not read the body.
-        reply = self._raw._original_response
+        reply = self._raw._original_response  # noqa: SLF001 - it has no public name
         if self._framing.clean and not self._exchange.unsent and not reply.will_close:
             reply.close()
             self._connection.keep()

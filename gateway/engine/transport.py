@@ -329,7 +329,7 @@ class _Watched(HTTPConnection):
         response = super().getresponse()
         # http.client takes a head that was cut off, or that it could not parse to its end, for
         # one that is short; its framing would be lost with the missing lines.
-        reply = response._original_response
+        reply = response._original_response  # noqa: SLF001 - it has no public name
         message = None if reply is None else reply.msg
         if message is None or self.reader.ended or message.defects or message.get_payload():
             response.close()

@@ -87,7 +87,7 @@ def start_gateway():
 
         def start(*arguments, environ=None, command=None):
             command = command or [sys.executable, "-m", "gateway", "serve", "--port", "0"]
-            process = subprocess.Popen(  # noqa: S603 - the gateway itself
+            process = subprocess.Popen(
                 [*command, *arguments],
                 stderr=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -107,6 +107,8 @@ def start_gateway():
             stack.callback(end)
             stack.callback(lambda: process.poll() is None and gateway.stop())
             gateway.url = gateway.wait_for(r"Listening at: (http://[0-9.:]+)").group(1)
+            workers = next((one for one in arguments if one.startswith("--workers=")), "=1")
+            gateway.wait_for('"worker ready"', int(workers.partition("=")[2]))
             return gateway
 
         yield start

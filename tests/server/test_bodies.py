@@ -5,9 +5,10 @@ import json
 import threading
 
 import pytest
-from gateway.demo.engine import DemoEngine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from gateway.demo.engine import DemoEngine
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ first, and the messages are written from these:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from gateway.dialects.responses.parts import (
     ToolOutput,
@@ -167,8 +167,8 @@ class _Reader:
         kind = item.get("type")
         if kind is None:
             kind = "message" if "role" in item else "item_reference"
-        if isinstance(kind, str) and kind in _READERS:
-            _READERS[kind](self, item, where)
+        if isinstance(kind, str) and kind in self._readers:
+            self._readers[kind](self, item, where)
         elif isinstance(kind, str) and kind in _HOSTED_ITEMS:
             self.dropped[_HOSTED_ITEMS[kind]] = None
         elif kind == "item_reference":
@@ -269,17 +269,18 @@ class _Reader:
         open_calls = [call for call in calls if not call.outputs]
         (open_calls or calls[-1:])[0].outputs.append(output)
 
-
-_READERS: Final[Mapping[str, Callable[[_Reader, Mapping[str, Any], str], None]]] = MappingProxyType(
-    {
-        "message": _Reader._message,
-        "reasoning": _Reader._reasoning,
-        "function_call": _Reader._function_call,
-        "custom_tool_call": _Reader._custom_call,
-        "function_call_output": _Reader._output,
-        "custom_tool_call_output": _Reader._output,
-    }
-)
+    _readers: ClassVar[Mapping[str, Callable[["_Reader", Mapping[str, Any], str], None]]] = (
+        MappingProxyType(
+            {
+                "message": _message,
+                "reasoning": _reasoning,
+                "function_call": _function_call,
+                "custom_tool_call": _custom_call,
+                "function_call_output": _output,
+                "custom_tool_call_output": _output,
+            }
+        )
+    )
 
 
 def _assistant_messages(turn: _Assistant) -> list[Message]:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from gateway import sse
 from gateway.dialects import chat
 from gateway.dialects.errors import EngineFailure, failure_of_kind
@@ -162,9 +163,7 @@ def test_usage_chunk(asked):
 def test_model_name_is_the_clients():
     """With an alias, every chunk names what the client asked for; other bytes stay."""
     relay = relay_of(model="mine")
-    raw = (
-        b'data: {"model":"m","choices":[{"index":0,"delta":{"content":"\\"model\\":1.0"}}]}\n\n'
-    )
+    raw = b'data: {"model":"m","choices":[{"index":0,"delta":{"content":"\\"model\\":1.0"}}]}\n\n'
     (got,) = feed(relay, raw)
     assert got == raw.replace(b'"m"', b'"mine"')
 
@@ -172,7 +171,10 @@ def test_model_name_is_the_clients():
 def test_reasoning_is_renamed_as_a_key_only():
     """`reasoning_content` becomes `reasoning` where it is a key, never inside a text."""
     relay = relay_of(rename_reasoning=True)
-    raw = b'data: {"choices":[{"index":0,"delta":{"reasoning_content" :"\\"reasoning_content\\":"}}]}\n\n'
+    raw = (
+        b'data: {"choices":[{"index":0,"delta":{"reasoning_content" :'
+        b'"\\"reasoning_content\\":"}}]}\n\n'
+    )
     (got,) = feed(relay, raw)
     assert got == raw.replace(b'"reasoning_content" :', b'"reasoning" :')
 

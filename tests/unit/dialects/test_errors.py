@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from gateway.dialects.errors import (
     failure_of,
     parse_engine_error,
@@ -311,9 +312,11 @@ def test_error_event():
     """The same failure as the event that ends a stream, in either dialect."""
     failure = parse_error_frame({"error": {"message": "m", "code": 503}})
     assert render_error_event(Dialect.CHAT, failure, request_id="r") == (
-        b'data: {"error":{"message":"m","type":"server_error","param":null,"code":"overloaded"}}\n\n'
+        b'data: {"error":{"message":"m","type":"server_error","param":null,'
+        b'"code":"overloaded"}}\n\n'
     )
     assert render_error_event(Dialect.MESSAGES, failure, request_id="r") == (
         b"event: error\n"
-        b'data: {"type":"error","error":{"type":"overloaded_error","message":"m"},"request_id":"r"}\n\n'
+        b'data: {"type":"error","error":{"type":"overloaded_error","message":"m"},'
+        b'"request_id":"r"}\n\n'
     )

@@ -3,6 +3,7 @@
 import falcon
 import pytest
 from falcon import testing
+
 from gateway.routes import CHAT
 from gateway.service.work import start_work
 from gateway.web.streaming import ReplyBody, guarded, remember_body
