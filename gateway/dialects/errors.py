@@ -183,7 +183,10 @@ def parse_error_frame(payload: Mapping[str, Any]) -> Failure:
     status = status or _STATUS_OF_TYPE.get(str(inner.get("type")), 502)
     if status in {401, 403}:
         return failure_of_kind(UPSTREAM_AUTH, "The engine refused the gateway's key.")
-    return _failure(502 if status == 500 else status, inner, None)
+    if status in {500, 502}:
+        message, _ = _readable(str(inner.get("message") or "The engine failed."))
+        return replace(failure_of_kind(UPSTREAM_ABORTED, message), router_code=None)
+    return _failure(status, inner, None)
 
 
 def render_error(

@@ -90,6 +90,7 @@ class InferenceResource:
             )
         except ClientGone:
             work.record.outcome = "client_gone"
+            work.record.status = _CLIENT_CLOSED
             return Reply(_CLIENT_CLOSED, _JSON)
 
     def _send(self, req: falcon.Request, resp: falcon.Response, reply: Reply, work: Work) -> None:

@@ -4,12 +4,15 @@ Everything here works without gunicorn too (under another server, or in a test);
 known then is absent: no client's socket to watch, and no draining.
 """
 
+import logging
 import socket
 import time
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.engine.watch import Watch
+
+_LOG: Final = logging.getLogger("gateway.server")
 
 _BEFORE_KILL_S: Final = 2.0
 """Streams are ended so long before the arbiter ends their process."""
@@ -49,6 +52,7 @@ def worker_started(worker: Any) -> None:
     """To be called in each worker once it runs (gunicorn's `post_worker_init`)."""
     DRAIN.worker = worker
     DRAIN.graceful_s = float(worker.cfg.graceful_timeout)
+    _LOG.info("worker ready")
 
 
 def client_socket(environ: dict[str, Any]) -> socket.socket | None:

@@ -168,7 +168,7 @@ CUTS = {
     cut_plain: "upstream_protocol_error",
     reset: "upstream_protocol_error",
     bad_chunk: "upstream_protocol_error",
-    error_frame: "internal_error",
+    error_frame: "upstream_aborted",
     garbage: "upstream_protocol_error",
     stall: "upstream_timeout",
 }
