@@ -14,13 +14,28 @@ from gateway.contract import Change, Verdict, decide, renames_reasoning
 from gateway.dialects import anthropic_engine, messages, responses
 from gateway.dialects.messages.count import render_count
 from gateway.engine.filters import filter_body
-from gateway.errors import bad_request
+from gateway.errors import GatewayError, bad_request
 from gateway.jsonbody import Body, Edits
 from gateway.profile import Profile
 from gateway.routes import COUNT_TOKENS, INPUT_TOKENS, Dialect, Route
 from gateway.service.work import Work
 
 Converted = messages.Converted | responses.Converted
+
+_OWN_NAMES: Final[Mapping[Dialect, Mapping[str, str]]] = {
+    Dialect.MESSAGES: {
+        "reasoning_effort": "output_config.effort",
+        "response_format": "output_config.format",
+        "stop": "stop_sequences",
+        "user": "metadata.user_id",
+    },
+    Dialect.RESPONSES: {
+        "max_completion_tokens": "max_output_tokens",
+        "reasoning_effort": "reasoning.effort",
+        "response_format": "text.format",
+    },
+}
+"""By dialect, what its clients call a field that the contract knows by its name in Chat."""
 
 _TRUE_TEXTS: Final = frozenset({"true", "t", "yes", "y", "on", "1"})
 
@@ -76,7 +91,7 @@ def prepare(profile: Profile, work: Work, body: Body, asked: str) -> Prepared:
     verdict = decide(profile, route, hub)
     work.record.decisions = verdict.decisions
     if verdict.rejection is not None:
-        raise verdict.rejection
+        raise _in_own_words(verdict.rejection, work.route, body)
     filtered = filter_body(hub, route)
     work.record.dropped_tools = (*dropped, *filtered.dropped_tools)
     work.record.stream = is_true(hub.get("stream")) if "stream" in hub else False
@@ -93,6 +108,16 @@ def prepare(profile: Profile, work: Work, body: Body, asked: str) -> Prepared:
         converted=converted,
         rename_reasoning=converted is None and renames_reasoning(profile, body),
     )
+
+
+def _in_own_words(rejection: GatewayError, route: Route, body: Body) -> GatewayError:
+    """A rejection by the name that the client gave the field."""
+    field = rejection.param
+    own = _OWN_NAMES.get(route.dialect, {}).get(field or "")
+    if field is None or own is None or field in body:
+        return rejection
+    message = rejection.message.replace(field, own, 1)
+    return GatewayError(rejection.kind, message, param=own, headers=rejection.headers)
 
 
 def _merged(verdict: Verdict, filters: Edits) -> Edits:

@@ -1,14 +1,20 @@
 """The whole gateway in this process, in front of an engine that a test reads and scripts."""
 
 import json
+import types
+from dataclasses import replace
 
 import pytest
 from falcon import testing
-from gateway.demo.engine import DemoEngine
+
+from gateway import sse
+from gateway.demo.engine import Canned, DemoEngine
+from gateway.engine.servers import Alias, Server
 from gateway.startup import load_launch
 from gateway.web.app import create_app
 
 MESSAGES = [{"role": "user", "content": "hi"}]
+EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
 @pytest.fixture
@@ -33,18 +39,56 @@ class Client(testing.TestClient):
         """Posts a small chat request with these fields."""
         return self.post({"model": "m", "messages": MESSAGES, **fields}, path)
 
-    def sent(self, **fields):
-        """What the engine got for a chat request with these fields, which must be accepted."""
-        reply = self.chat(**fields)
+    def messages(self, path="/v1/messages", **fields):
+        """Posts a small Messages request with these fields."""
+        return self.post({"model": "m", "max_tokens": 64, "messages": MESSAGES, **fields}, path)
+
+    def count(self, **fields):
+        """Posts a small request to count the tokens of, with these fields."""
+        body = {"model": "m", "messages": MESSAGES, **fields}
+        return self.post(body, "/v1/messages/count_tokens")
+
+    def responses(self, path="/v1/responses", **fields):
+        """Posts a small Responses request with these fields."""
+        return self.post({"model": "m", "input": "hi", **fields}, path)
+
+    def completions(self, **fields):
+        """Posts a small completions request with these fields."""
+        return self.post({"model": "m", "prompt": "hi", **fields}, "/v1/completions")
+
+    def embeddings(self, **fields):
+        """Posts a small embeddings request with these fields."""
+        return self.post({"model": "m", "input": "hi", **fields}, "/v1/embeddings")
+
+    def on(self, route, **fields):
+        """Posts a small request of a route, by the route's name."""
+        small = {
+            "chat": self.chat,
+            "messages": self.messages,
+            "responses": self.responses,
+            "completions": self.completions,
+            "embeddings": self.embeddings,
+            "count_tokens": self.count,
+            "input_tokens": lambda **more: self.responses("/v1/responses/input_tokens", **more),
+        }
+        return small[route](**fields)
+
+    def sent(self, route="chat", **fields):
+        """What the engine got for a request with these fields, which must be accepted."""
+        reply = self.on(route, **fields)
         assert reply.status_code == 200, reply.text
         return self.engine.inference[-1].json
 
 
 @pytest.fixture
 def serve(engine, tmp_path):
-    """Serves a profile: `serve(yaml, **settings)` gives a `Client`."""
+    """Serves a profile: `serve(yaml, **settings)` gives a `Client`.
 
-    def build(profile=None, *, preset=None, urls=None, **settings):
+    `servers` are keys in the long form, each the fields of one but its URL; an alias is a text,
+    or a text and whether it is served on the engine's Messages route.
+    """
+
+    def build(profile=None, *, preset=None, urls=None, servers=None, **settings):
         flags = {"model_id": "m", "worker_urls": urls or [engine.url], **settings}
         if profile is not None:
             path = tmp_path / "profile.yaml"
@@ -52,8 +96,125 @@ def serve(engine, tmp_path):
             flags["api_profile_file"] = str(path)
         if preset is not None:
             flags["api_profile"] = preset
-        client = Client(create_app(load_launch(flags, {})))
+        launch = load_launch(flags, {})
+        if servers is not None:
+            launch = replace(launch, servers=tuple(map(key, range(len(servers)), servers)))
+        client = Client(create_app(launch))
         client.engine = engine
         return client
 
+    def key(number, fields):
+        aliases = {
+            name: Alias(*((stands_for,) if isinstance(stands_for, str) else stands_for))
+            for name, stands_for in fields.get("aliases", {}).items()
+        }
+        return Server(**{"name": f"key-{number}", "url": engine.url, **fields, "aliases": aliases})
+
     return build
+
+
+@pytest.fixture
+def serve_messages(serve):
+    """Serves an engine that is spoken to in Messages."""
+
+    def build(profile=None, **settings):
+        return serve(profile, servers=[{"use_anthropic_endpoints": True}], **settings)
+
+    return build
+
+
+def chunk(delta=None, finish=None, index=0, **more):
+    """A chunk of a chat stream."""
+    choice = {"index": index, "delta": delta or {}, "finish_reason": finish}
+    return {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "model": "m",
+        "choices": [choice],
+        **more,
+    }
+
+
+def call(index, call_id, name, arguments):
+    """The delta of a tool call, or of a piece of one."""
+    function = {"name": name, "arguments": arguments}
+    return {
+        "tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]
+    }
+
+
+def usage(prompt, completion, **more):
+    """Usage as an engine counts it."""
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return {**counts, "total_tokens": prompt + completion, **more}
+
+
+def reply(message=None, finish="stop", **more):
+    """A buffered chat reply."""
+    message = {"role": "assistant", "content": "a"} if message is None else message
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion", "model": "m", "choices": [choice], **more}
+
+
+def frame(payload):
+    """An event as an engine writes it: bytes as they are, a Messages event with its name."""
+    if isinstance(payload, bytes):
+        return payload
+    data = json.dumps(payload, ensure_ascii=False).encode()
+    name = payload.get("type") if "choices" not in payload and "error" not in payload else None
+    return sse.render_event(data, name)
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.fixture
+def say(engine):
+    """Has the engine answer the next request with these frames, or with this reply."""
+
+    def stream(*frames, done=True):
+        body = b"".join(map(frame, frames)) + (DONE if done else b"")
+        engine.canned.append(Canned(200, body, EVENT_STREAM))
+
+    def whole(body, status=200, **headers):
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        engine.canned.append(Canned(status, raw, {"content-type": "application/json"} | headers))
+
+    return types.SimpleNamespace(stream=stream, whole=whole)
+
+
+@pytest.fixture
+def wire():
+    """The pieces that engines write, and how a client reads a stream."""
+
+    def events(answer):
+        decoder = sse.Decoder()
+        found = decoder.feed(answer.content)
+        assert decoder.finish() == b""
+        return [
+            (
+                event.event,
+                event.data.decode() if event.data == b"[DONE]" else json.loads(event.data),
+            )
+            for event in found
+        ]
+
+    return types.SimpleNamespace(
+        chunk=chunk,
+        text=lambda text: chunk({"content": text}),
+        reasoning=lambda text: chunk({"reasoning_content": text}),
+        call=lambda *piece: chunk(call(*piece)),
+        finish=lambda reason: chunk({}, reason),
+        usage_chunk=lambda *counts, **more: {
+            "object": "chat.completion.chunk",
+            "model": "m",
+            "choices": [],
+            "usage": usage(*counts, **more),
+        },
+        usage=usage,
+        reply=reply,
+        frame=frame,
+        done=DONE,
+        events=events,
+    )
