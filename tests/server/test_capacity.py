@@ -1,6 +1,7 @@
 """Two processes, full of streams: what still answers, what is refused, and how slots come back."""
 
 import pytest
+
 from gateway.demo.engine import DemoEngine
 
 STREAMS = 64

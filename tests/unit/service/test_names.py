@@ -1,6 +1,7 @@
 """Which name means which model."""
 
 import pytest
+
 from gateway.errors import GatewayError
 from gateway.jsonbody import parse_object
 from gateway.service.names import asked_model, build_names

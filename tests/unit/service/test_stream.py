@@ -1,6 +1,7 @@
 """The driver of streams: what is raised, what is told, and what is written in silence."""
 
 import pytest
+
 from gateway import sse
 from gateway.dialects import chat
 from gateway.dialects.errors import EngineFailure
