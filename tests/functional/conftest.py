@@ -10,11 +10,24 @@ from falcon import testing
 from gateway import sse
 from gateway.demo.engine import Canned, DemoEngine
 from gateway.engine.servers import Alias, Server
+from gateway.routes import ROUTES
 from gateway.startup import load_launch
 from gateway.web.app import create_app
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 EVENT_STREAM = {"content-type": "text/event-stream"}
+
+PATHS = {route.name: route.path for route in ROUTES}
+SMALL = {
+    "chat": {"model": "m", "messages": MESSAGES},
+    "messages": {"model": "m", "messages": MESSAGES, "max_tokens": 64},
+    "responses": {"model": "m", "input": "hi"},
+    "completions": {"model": "m", "prompt": "hi"},
+    "embeddings": {"model": "m", "input": "hi"},
+    "count_tokens": {"model": "m", "messages": MESSAGES},
+    "input_tokens": {"model": "m", "input": "hi"},
+}
+"""A request of each route, by the route's name."""
 
 
 @pytest.fixture
@@ -35,43 +48,31 @@ class Client(testing.TestClient):
         headers = {"content-type": "application/json"} | options.pop("headers", {})
         return self.simulate_post(path, body=raw, headers=headers, **options)
 
-    def chat(self, path="/v1/chat/completions", **fields):
+    def on(self, route, headers=(), **fields):
+        """Posts a small request of a route, by the route's name, with these fields."""
+        return self.post({**SMALL[route], **fields}, PATHS[route], headers=dict(headers))
+
+    def chat(self, **fields):
         """Posts a small chat request with these fields."""
-        return self.post({"model": "m", "messages": MESSAGES, **fields}, path)
+        return self.on("chat", **fields)
 
-    def messages(self, path="/v1/messages", **fields):
+    def messages(self, **fields):
         """Posts a small Messages request with these fields."""
-        return self.post({"model": "m", "max_tokens": 64, "messages": MESSAGES, **fields}, path)
+        return self.on("messages", **fields)
 
-    def count(self, **fields):
-        """Posts a small request to count the tokens of, with these fields."""
-        body = {"model": "m", "messages": MESSAGES, **fields}
-        return self.post(body, "/v1/messages/count_tokens")
-
-    def responses(self, path="/v1/responses", **fields):
+    def responses(self, **fields):
         """Posts a small Responses request with these fields."""
-        return self.post({"model": "m", "input": "hi", **fields}, path)
+        return self.on("responses", **fields)
 
-    def completions(self, **fields):
-        """Posts a small completions request with these fields."""
-        return self.post({"model": "m", "prompt": "hi", **fields}, "/v1/completions")
-
-    def embeddings(self, **fields):
-        """Posts a small embeddings request with these fields."""
-        return self.post({"model": "m", "input": "hi", **fields}, "/v1/embeddings")
-
-    def on(self, route, **fields):
-        """Posts a small request of a route, by the route's name."""
-        small = {
-            "chat": self.chat,
-            "messages": self.messages,
-            "responses": self.responses,
-            "completions": self.completions,
-            "embeddings": self.embeddings,
-            "count_tokens": self.count,
-            "input_tokens": lambda **more: self.responses("/v1/responses/input_tokens", **more),
-        }
-        return small[route](**fields)
+    def frames(self, route, **fields):
+        """Posts a small request and gives the reply's writes, each as soon as there is one."""
+        environ = testing.create_environ(
+            PATHS[route],
+            method="POST",
+            body=json.dumps({**SMALL[route], **fields}),
+            headers={"content-type": "application/json"},
+        )
+        return self.app(environ, lambda *_: None)
 
     def sent(self, route="chat", **fields):
         """What the engine got for a request with these fields, which must be accepted."""

@@ -186,7 +186,7 @@ def test_a_system_turn_joins_the_leading_message(serve, top, turns, said, user):
 @pytest.mark.parametrize(("top", "turns", "said", "user"), INLINE.values(), ids=INLINE)
 def test_a_count_folds_alike(serve, engine, top, turns, said, user):
     """What is counted is what a generation would be sent."""
-    assert serve().count(messages=turns, system=top).status_code == 200
+    assert serve().on("count_tokens", messages=turns, system=top).status_code == 200
     sent = engine.inference[-1].json
     blocks = user if isinstance(user, list) else [text(user)]
     assert (sent["system"], sent["messages"]) == (said, [{"role": "user", "content": blocks}])
@@ -266,7 +266,7 @@ BIG = {**FUNCTION, "name": "g", "description": "several words more of it"}
 
 def count_of(client, **fields):
     """The tokens of a small request with these fields."""
-    reply = client.count(**fields)
+    reply = client.on("count_tokens", **fields)
     assert reply.status_code == 200, reply.text
     assert reply.json.keys() == {"input_tokens"}
     assert isinstance(reply.json["input_tokens"], int)
@@ -306,7 +306,7 @@ NO_COUNTS = {
 def test_a_count_is_never_made_up(serve, say, status, body, told):
     """Where the engine does not count, that is an error in the dialect."""
     say.whole(body, status=status)
-    reply = serve().count()
+    reply = serve().on("count_tokens")
     assert reply.status_code == told
     assert reply.json["type"] == "error"
     assert "input_tokens" not in reply.json
@@ -337,7 +337,7 @@ def test_many_counts_at_once(serve, engine):
     """Claude Code asks for some fifty when it starts: each is one request to an engine."""
     client = serve()
     with ThreadPoolExecutor(16) as threads:
-        counts = list(threads.map(lambda _: client.count().status_code, range(50)))
+        counts = list(threads.map(lambda _: client.on("count_tokens").status_code, range(50)))
     assert counts == [200] * 50
     assert len(engine.inference) == 50
 

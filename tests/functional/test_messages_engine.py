@@ -110,7 +110,7 @@ PARALLEL = {
 
 @pytest.mark.parametrize(("fields", "choice"), PARALLEL.values(), ids=PARALLEL)
 def test_the_parallel_switch_forces_no_call(serve_messages, fields, choice):
-    """It is a flag on `auto` where nothing was chosen, and nothing where there is nothing to say."""
+    """It is a flag on `auto` where nothing was chosen, and nothing where nothing is to say."""
     body = serve_messages().sent(**fields)
     assert body.get("tool_choice") == choice
     assert "parallel_tool_calls" not in body
@@ -219,19 +219,11 @@ def test_what_messages_cannot_say(serve_messages, engine, field, values):
 @pytest.mark.parametrize("key", ["", "secret"])
 @pytest.mark.parametrize("route", ["chat", "messages", "responses", "count_tokens", "input_tokens"])
 def test_headers(serve, engine, route, key):
-    """The server's key or none at all, and the version of the interface; nothing of the client's."""
+    """The server's key or none at all, and the interface's version; nothing of the client's."""
     client = serve(servers=[{"use_anthropic_endpoints": True, "api_key": key}])
-    client.simulate_request(
-        "POST",
-        {
-            "chat": "/v1/chat/completions",
-            "messages": "/v1/messages",
-            "responses": "/v1/responses",
-            "count_tokens": "/v1/messages/count_tokens",
-            "input_tokens": "/v1/responses/input_tokens",
-        }[route],
-        json={"model": "m", "max_tokens": 5, "messages": [USER], "input": "hi"},
-        headers={"authorization": "Bearer client", "x-api-key": "client", "anthropic-version": "x"},
+    client.on(
+        route,
+        headers={"authorization": "Bearer client", "x-api-key": "c", "anthropic-version": "x"},
     )
     headers = engine.inference[-1].headers
     assert headers.get("authorization") == (f"Bearer {key}" if key else None)

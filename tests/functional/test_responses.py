@@ -361,10 +361,10 @@ EMPTY = [[], "", None, {}, 5, True]
 
 
 @pytest.mark.parametrize("empty", EMPTY, ids=map(repr, EMPTY))
-@pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
-def test_an_input_that_says_nothing(serve, engine, empty, path):
+@pytest.mark.parametrize("route", ["responses", "input_tokens"])
+def test_an_input_that_says_nothing(serve, engine, empty, route):
     """A 400 that names it."""
-    reply = serve().responses(path, input=empty)
+    reply = serve().on(route, input=empty)
     assert (reply.status_code, reply.json["error"]["param"]) == (400, "input")
     assert engine.inference == []
 
