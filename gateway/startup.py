@@ -62,18 +62,28 @@ def load_launch(
     """
     settings = load_settings(flags, environ)
     servers = _build_servers(settings)
+    choice = load_choice(settings)
+    if choice.loaded.profile.aliases and not settings.model_id:
+        raise SettingsError(
+            "--model-id is not set: the profile's models.aliases need a served model to stand for"
+        )
+    keys = load_api_keys(settings.api_keys_file) if settings.api_keys_file else None
+    return Launch(settings, choice, keys, servers)
+
+
+def load_choice(settings: Settings) -> Choice:
+    """The profile in effect, with the override of its sampling section applied.
+
+    Raises:
+        ProfileError: the profile, or the override, cannot be used.
+    """
     choice = select(
         file=settings.api_profile_file, name=settings.api_profile, env=settings.api_profile_env
     )
     loaded = override_sampling(
         choice.loaded, settings.override_sampling_params, settings.sampling_param_conflict
     )
-    if loaded.profile.aliases and not settings.model_id:
-        raise SettingsError(
-            "--model-id is not set: the profile's models.aliases need a served model to stand for"
-        )
-    keys = load_api_keys(settings.api_keys_file) if settings.api_keys_file else None
-    return Launch(settings, Choice(loaded, choice.why), keys, servers)
+    return Choice(loaded, choice.why)
 
 
 def _build_servers(settings: Settings) -> tuple[Server, ...]:

@@ -47,7 +47,7 @@ def load_choice(
         SettingsError: a value cannot be used.
         ProfileError: the profile, or the override, cannot be used.
     """
-    from gateway.profile import Choice, override_sampling, select
+    from gateway import startup
     from gateway.settings import load_settings
 
     settings = load_settings(
@@ -58,10 +58,4 @@ def load_choice(
             "sampling_param_conflict": sampling_param_conflict,
         }
     )
-    choice = select(
-        file=settings.api_profile_file, name=settings.api_profile, env=settings.api_profile_env
-    )
-    loaded = override_sampling(
-        choice.loaded, settings.override_sampling_params, settings.sampling_param_conflict
-    )
-    return Choice(loaded, choice.why)
+    return startup.load_choice(settings)
