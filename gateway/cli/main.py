@@ -14,6 +14,7 @@ import typer
 from gateway import __version__
 from gateway.cli import (
     demo,
+    diff,
     health,
     presets,
     print_profile,
@@ -28,7 +29,7 @@ CANNOT: Final = 2
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 
-_COMMANDS: Final = (serve, demo, print_profile, validate, presets, schema, health)
+_COMMANDS: Final = (serve, demo, print_profile, validate, presets, schema, diff, health)
 
 
 def build_app() -> typer.Typer:

@@ -47,7 +47,7 @@ def _lines(node: MapNode, path: tuple[str, ...], *, origins: bool) -> Iterator[s
             continue
         mark = node.key_marks[key]
         comment = f"  # {one_line(mark.source)}:{mark.line}" if origins else ""
-        yield f"{indent}{_text(key)}: {_flow(child)}{comment}"
+        yield f"{indent}{_text(key)}: {render_flow(child)}{comment}"
 
 
 def is_leaf_path(path: tuple[str, ...]) -> bool:
@@ -55,12 +55,13 @@ def is_leaf_path(path: tuple[str, ...]) -> bool:
     return path[0] == "params" and len(path) > _SECTION_DEPTH
 
 
-def _flow(node: Node) -> str:
+def render_flow(node: Node) -> str:
+    """A value as YAML on one line, numbers with the operator's literal."""
     if isinstance(node, MapNode):
-        pairs = (f"{_text(key)}: {_flow(child)}" for key, child in node.items())
+        pairs = (f"{_text(key)}: {render_flow(child)}" for key, child in node.items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(node, ListNode):
-        return "[" + ", ".join(map(_flow, node.items)) + "]"
+        return "[" + ", ".join(map(render_flow, node.items)) + "]"
     if isinstance(node.value, str):
         return _text(node.value)
     return json_number(node) if node.is_number else json.dumps(node.value)
