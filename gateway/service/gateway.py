@@ -30,6 +30,7 @@ from gateway.errors import (
     BAD_REQUEST,
     INTERNAL,
     NO_HEALTHY_SERVERS,
+    ClientGone,
     EngineFault,
     GatewayError,
 )
@@ -41,6 +42,7 @@ from gateway.service.names import Names, asked_model, build_names, not_served
 from gateway.service.prepare import Prepared, prepare
 from gateway.service.stream import Stream
 from gateway.service.work import Work
+from gateway.telemetry.record import CLIENT_GONE
 
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
@@ -161,6 +163,7 @@ class Gateway:
         record.status = failure.status
         record.outcome = "rejected" if failure.status < INTERNAL.status else "failed"
         record.error_code = failure.router_code or str(failure.code)
+        record.engine_error = failure.router_code is None
         governed = Governs.ERROR_TYPE in work.route.governs
         headers = dict(failure.headers)
         if failure.router_code is not None:
@@ -199,16 +202,20 @@ class Gateway:
             if server is None:
                 break
             tried.append(server.name)
-            trial.work.record.attempts += 1
-            trial.work.record.server = server.name
+            attempt = trial.work.record.ask(server.name)
             try:
                 return self._try(trial, server)
+            except ClientGone:
+                attempt.outcome = CLIENT_GONE
+                raise
             except EngineFault as fault:
+                attempt.outcome = fault.kind.code
                 if not fault.retriable:
                     raise
                 self.pool.report(server, ok=False)
                 last = fault
             except EngineFailure as failure:
+                attempt.outcome = _outcome_of(failure.failure)
                 if failure.failure.status not in _RETRIED_STATUSES:
                     raise
                 last = failure
@@ -294,6 +301,11 @@ class Gateway:
         stream.open(trial.deadline_s)
         headers |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
         return Reply(answer.status, EVENT_STREAM, frames=stream, headers=headers)
+
+
+def _outcome_of(failure: Failure) -> str:
+    """What is noted of an attempt that failed so."""
+    return failure.router_code or f"status_{failure.status}"
 
 
 def _engine_error(answer: Answer, *, own_key: bool) -> Failure:

@@ -94,6 +94,7 @@ def prepare(profile: Profile, work: Work, body: Body, asked: str) -> Prepared:
         raise _in_own_words(verdict.rejection, work.route, body)
     filtered = filter_body(hub, route)
     work.record.dropped_tools = (*dropped, *filtered.dropped_tools)
+    work.record.removed = filtered.removed
     work.record.stream = is_true(hub.get("stream")) if "stream" in hub else False
     written = frozenset(one.field for one in verdict.decisions if one.change is Change.WRITTEN)
     return Prepared(

@@ -144,7 +144,8 @@ class Stream(Iterator[bytes]):
     def _fail(self, failure: Failure) -> None:
         record = self._work.record
         record.outcome = "cut"
-        record.error_code = str(failure.router_code or failure.code)
+        record.error_code = failure.router_code or str(failure.code)
+        record.engine_error = failure.router_code is None
         self._frames.extend(self._relay.fail(failure))
         self._over = True
 

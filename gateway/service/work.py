@@ -2,18 +2,18 @@
 
 A `Work` is made when a request arrives and closed once, whatever happens: after the last byte,
 on an error, or when the client leaves. Closing releases the admission slot, closes the engine's
-connection and hands the record to the log; nothing else does these.
+connection and hands the record to the sinks (log, metrics); nothing else does these.
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.contract import Decision
 from gateway.errors import DRAINING, OVERLOADED, GatewayError
 from gateway.routes import Route
+from gateway.telemetry.record import Record, Sink
 
 RETRY_AFTER_S: Final = 1
 """What a shed client is told to wait: a slot frees as soon as any request ends."""
@@ -25,11 +25,18 @@ class Admission:
     Args:
         slots: requests at work at once.
         draining: whether the process is on its way out.
+        count: told 1 for each request that enters and -1 for each that leaves.
     """
 
-    def __init__(self, slots: int, draining: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        slots: int,
+        draining: Callable[[], bool] = lambda: False,
+        count: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._slots = threading.BoundedSemaphore(slots)
         self._draining = draining
+        self._count = count
 
     def enter(self) -> Callable[[], None]:
         """Takes a slot; returns what gives it back (to be called once).
@@ -44,38 +51,12 @@ class Admission:
             raise GatewayError(
                 OVERLOADED, "The gateway is at its limit of requests at work.", headers=retry
             )
-        return self._slots.release
+        self._count(1)
+        return self._leave
 
-
-@dataclass(slots=True)
-class Record:
-    """What the log says of a request, filled in as it becomes known.
-
-    Attributes:
-        model: the name that the client sent.
-        served: the name that the engine was sent.
-        server: the name of the server that answered.
-        outcome: `ok`, `rejected`, `failed`, `cut` (failed after the commit point), `client_gone`.
-        first_event_ms: from arrival to the first byte of the answer's content.
-    """
-
-    request_id: str
-    route: str
-    dialect: str
-    model: str | None = None
-    served: str | None = None
-    server: str | None = None
-    attempts: int = 0
-    stream: bool = False
-    status: int = 0
-    outcome: str = "ok"
-    error_code: str | None = None
-    duration_ms: float = 0.0
-    first_event_ms: float | None = None
-    bytes_in: int = 0
-    bytes_out: int = 0
-    decisions: tuple[Decision, ...] = ()
-    dropped_tools: tuple[str, ...] = ()
+    def _leave(self) -> None:
+        self._count(-1)
+        self._slots.release()
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +65,7 @@ class Work:
 
     route: Route
     record: Record
-    log: Callable[[Record], None]
+    sinks: Sequence[Sink]
     started_s: float = field(default_factory=time.monotonic)
     _closers: list[Callable[[], None]] = field(default_factory=list)
     _closed: bool = False
@@ -108,10 +89,11 @@ class Work:
                 self._closers.pop()()
         finally:
             self.record.duration_ms = (time.monotonic() - self.started_s) * 1000
-            self.log(self.record)
+            for sink in self.sinks:
+                sink(self.record)
 
 
-def start_work(route: Route, request_id: str, log: Callable[[Record], None]) -> Work:
-    """The work of a request that has just arrived."""
+def start_work(route: Route, request_id: str, sinks: Sequence[Sink] = ()) -> Work:
+    """The work of a request that has just arrived; each sink is told when it has ended."""
     record = Record(request_id=request_id, route=route.name, dialect=route.dialect.value)
-    return Work(route=route, record=record, log=log)
+    return Work(route=route, record=record, sinks=sinks)

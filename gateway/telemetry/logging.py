@@ -10,9 +10,10 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, overload
+
+from gateway.telemetry.record import Record
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -22,42 +23,7 @@ MAX_TEXT: Final = 256
 _REQUESTS: Final = logging.getLogger("gateway.request")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """What is logged of a request, when its last byte is sent or its client is gone.
-
-    Attributes:
-        request_id: as in the reply's `x-request-id`.
-        route: the route's name.
-        dialect: what the client spoke.
-        model: the name that the client sent; None where it sent none.
-        served: the name that the engine was sent.
-        server: the name of the server that answered, never its address.
-        status: of the reply.
-        outcome: how it ended, one word: `ok`, an error's code, `client_gone`…
-        duration_ms: from the first byte read to the end.
-        first_event_ms: from the first byte read to the first byte that says something.
-        bytes_in: of the request's body, as it was sent.
-        bytes_out: of the reply's body.
-        decisions: what the contract did, one short text each (`default:top_p`).
-    """
-
-    request_id: str
-    route: str
-    dialect: str
-    status: int
-    outcome: str
-    duration_ms: float
-    model: str | None = None
-    served: str | None = None
-    server: str | None = None
-    first_event_ms: float | None = None
-    bytes_in: int = 0
-    bytes_out: int = 0
-    decisions: tuple[str, ...] = ()
-
-
-def log_request(record: RequestRecord) -> None:
+def log_request(record: Record) -> None:
     """Writes the line of a finished request (level info).
 
     The log record is made by hand: what `Logger.info` adds, a walk up the stack for the
@@ -70,16 +36,23 @@ def log_request(record: RequestRecord) -> None:
         "request_id": record.request_id,
         "route": record.route,
         "dialect": record.dialect,
+        "stream": record.stream,
         "model": _cut(record.model),
-        "served": record.served,
+        "served": _cut(record.served),
         "server": record.server,
+        "attempts": len(record.attempts),
         "status": record.status,
         "outcome": record.outcome,
+        "error": _cut(record.error_code),
         "duration_ms": round(record.duration_ms, 1),
         "first_event_ms": _rounded(record.first_event_ms),
         "bytes_in": record.bytes_in,
         "bytes_out": record.bytes_out,
-        "decisions": record.decisions,
+        "tokens_in": record.tokens_in,
+        "tokens_out": record.tokens_out,
+        "decisions": tuple(f"{one.change}:{one.field}" for one in record.decisions),
+        "removed": record.removed,
+        "dropped_tools": tuple(map(_cut, record.dropped_tools)),
     }
     _REQUESTS.handle(entry)
 
@@ -157,6 +130,10 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 
+@overload
+def _cut(text: str) -> str: ...
+@overload
+def _cut(text: None) -> None: ...
 def _cut(text: str | None) -> str | None:
     if text is None or len(text) <= MAX_TEXT:
         return text

@@ -14,9 +14,9 @@ from gateway.routes import ROUTES
 from gateway.service.build import build_gateway
 from gateway.service.gateway import Gateway
 from gateway.service.models import ModelList
-from gateway.service.work import Admission, Record
+from gateway.service.work import Admission
 from gateway.startup import Launch, current
-from gateway.telemetry.logging import RequestRecord, log_request
+from gateway.telemetry.logging import log_request
 from gateway.web import errors
 from gateway.web.body import BodyLimits
 from gateway.web.resources import (
@@ -51,6 +51,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
     app.add_error_handler(falcon.HTTPError, errors.handle_http_error)
     app.add_error_handler(GatewayError, errors.handle_gateway_error)
     admission = Admission(settings.max_inflight, drain.draining)
+    sinks = (log_request,)
     limits = BodyLimits(
         stall_s=settings.body_timeout_in_seconds, total_s=settings.body_timeout_in_seconds * 2
     )
@@ -63,7 +64,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
                 admission,
                 limits,
                 settings.send_timeout_in_seconds,
-                _log,
+                sinks,
                 launch.api_keys,
             ),
         )
@@ -91,23 +92,3 @@ def _health(gateway: Gateway, drain: Drain) -> dict[str, Callable[[], str | None
         return None
 
     return {"/": alive, "/livez": alive, "/healthz": alive, "/readyz": ready}
-
-
-def _log(record: Record) -> None:
-    log_request(
-        RequestRecord(
-            request_id=record.request_id,
-            route=record.route,
-            dialect=record.dialect,
-            status=record.status,
-            outcome=record.error_code or record.outcome,
-            duration_ms=record.duration_ms,
-            model=record.model,
-            served=record.served,
-            server=record.server,
-            first_event_ms=record.first_event_ms,
-            bytes_in=record.bytes_in,
-            bytes_out=record.bytes_out,
-            decisions=tuple(f"{one.change}:{one.field}" for one in record.decisions),
-        )
-    )

@@ -1,6 +1,6 @@
 """The Falcon resources: one an inference route, the model list, health, refused operations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import falcon
@@ -18,7 +18,8 @@ from gateway.errors import (
 from gateway.routes import Route
 from gateway.service.gateway import Gateway, Reply
 from gateway.service.models import ModelList
-from gateway.service.work import Admission, Record, Work, start_work
+from gateway.service.work import Admission, Work, start_work
+from gateway.telemetry.record import Sink
 from gateway.web.auth import authenticate
 from gateway.web.body import BodyLimits, read_body
 from gateway.web.context import headers_of, request_id_of
@@ -38,7 +39,7 @@ class InferenceResource:
         admission: bounds the requests at work.
         limits: for the reading of bodies.
         send_s: how long a client may not read what it is sent.
-        log: gets each request's record when it ends.
+        sinks: told of each request when it has ended.
         keys: that clients must present; None: open.
     """
 
@@ -49,7 +50,7 @@ class InferenceResource:
         admission: Admission,
         limits: BodyLimits,
         send_s: float,
-        log: Callable[[Record], None],
+        sinks: Sequence[Sink],
         keys: ApiKeys | None,
     ) -> None:
         self._keys = keys
@@ -58,11 +59,11 @@ class InferenceResource:
         self._admission = admission
         self._limits = limits
         self._send_s = send_s
-        self._log = log
+        self._sinks = sinks
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Answers an inference request."""
-        work = start_work(self._route, request_id_of(req.env), self._log)
+        work = start_work(self._route, request_id_of(req.env), self._sinks)
         try:
             reply = self._reply(req, work)
         except BaseException:

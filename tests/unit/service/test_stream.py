@@ -47,7 +47,7 @@ class Pieces:
 def stream_of(*pieces, relay=None):
     """A stream of these pieces, and its work's record."""
     records = []
-    work = start_work(CHAT, "r", records.append)
+    work = start_work(CHAT, "r", [records.append])
     relay = relay or chat.ChatRelay(chat.Look(), request_id="r")
     stream = Stream(Pieces(*pieces), relay, work, keepalive=b":\n", keepalive_s=1)
     return stream, work.record

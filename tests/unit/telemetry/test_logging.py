@@ -2,33 +2,47 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from gateway.contract import Change, Decision
 from gateway.telemetry.logging import (
     MAX_TEXT,
     JsonFormatter,
-    RequestRecord,
     TextFormatter,
     configure,
     formatter_for,
     log_request,
 )
+from gateway.telemetry.record import Attempt, Record
 
-RECORD = RequestRecord(
-    request_id="r1",
-    route="chat",
-    dialect="chat",
-    status=200,
-    outcome="ok",
+
+def record_of(**fields: Any) -> Record:
+    """A record with these fields; the others are those of a small answered request."""
+    return Record(
+        **{"request_id": "r1", "route": "chat", "dialect": "chat", "status": 200, **fields}
+    )
+
+
+RECORD = record_of(
     duration_ms=12.345,
+    stream=True,
     model="kimi-latest",
     served="kimi",
-    server="sgl-1",
+    server="sgl-2",
+    attempts=[Attempt("sgl-1", "upstream_unreachable"), Attempt("sgl-2")],
     first_event_ms=1.26,
     bytes_in=10,
     bytes_out=20,
-    decisions=("default:top_p", "rename:model"),
+    tokens_in=3,
+    tokens_out=4,
+    decisions=(
+        Decision(Change.WRITTEN, "top_p", "sampling.params.top_p", None, b"0.95"),
+        Decision(Change.CLAMPED, "max_tokens", "output.max_tokens.cap", b"9", b"8"),
+    ),
+    removed=("user",),
+    dropped_tools=("web_search_20250305",),
 )
 
 
@@ -60,16 +74,23 @@ def test_a_request_is_one_line_of_json(lines: io.StringIO) -> None:
         "request_id": "r1",
         "route": "chat",
         "dialect": "chat",
+        "stream": True,
         "model": "kimi-latest",
         "served": "kimi",
-        "server": "sgl-1",
+        "server": "sgl-2",
+        "attempts": 2,
         "status": 200,
         "outcome": "ok",
+        "error": None,
         "duration_ms": 12.3,
         "first_event_ms": 1.3,
         "bytes_in": 10,
         "bytes_out": 20,
-        "decisions": ["default:top_p", "rename:model"],
+        "tokens_in": 3,
+        "tokens_out": 4,
+        "decisions": ["written:top_p", "clamped:max_tokens"],
+        "removed": ["user"],
+        "dropped_tools": ["web_search_20250305"],
         "logger": "gateway.request",
     }
 
@@ -77,11 +98,22 @@ def test_a_request_is_one_line_of_json(lines: io.StringIO) -> None:
 @pytest.mark.parametrize("lines", [TextFormatter], indirect=True)
 def test_a_request_is_one_line_of_text(lines: io.StringIO) -> None:
     """name=value, and quotes where a value could be read as two."""
-    log_request(RequestRecord("r1", "chat", "chat", 404, "model_not_found", 1.0, model="a b\n=c"))
+    log_request(
+        record_of(
+            status=404,
+            outcome="rejected",
+            error_code="model_not_found",
+            duration_ms=1.0,
+            model="a b\n=c",
+        )
+    )
     line = lines.getvalue()
     assert line.count("\n") == 1
     assert " info    request request_id=r1 route=chat dialect=chat " in line
-    assert ' model="a b\\n=c" status=404 outcome=model_not_found duration_ms=1.0\n' in line
+    assert (
+        ' model="a b\\n=c" status=404 outcome=rejected error=model_not_found duration_ms=1.0\n'
+        in line
+    )
 
 
 @pytest.mark.parametrize("lines", [JsonFormatter, TextFormatter], indirect=True)
@@ -92,7 +124,7 @@ def test_a_request_is_one_line_of_text(lines: io.StringIO) -> None:
 )
 def test_a_client_cannot_forge_a_line(lines: io.StringIO, model: str) -> None:
     """What a client chose stays inside its line, and the line can always be encoded."""
-    log_request(RequestRecord("r", "chat", "chat", 200, "ok", 1.0, model=model))
+    log_request(record_of(model=model))
     text = lines.getvalue()
     assert len(text.splitlines()) == 1
     assert text.isascii()
@@ -101,7 +133,7 @@ def test_a_client_cannot_forge_a_line(lines: io.StringIO, model: str) -> None:
 @pytest.mark.parametrize("lines", [JsonFormatter], indirect=True)
 def test_long_names_are_cut(lines: io.StringIO) -> None:
     """A name of megabytes does not fill the log."""
-    log_request(RequestRecord("r", "chat", "chat", 200, "ok", 1.0, model="x" * 10_000))
+    log_request(record_of(model="x" * 10_000))
     assert json.loads(lines.getvalue())["model"] == "x" * MAX_TEXT + "…"
 
 

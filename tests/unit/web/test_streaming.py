@@ -18,7 +18,7 @@ class Resource:
 
     def on_get(self, req, resp):
         """A reply of two frames."""
-        work = start_work(CHAT, "r", self.records.append)
+        work = start_work(CHAT, "r", [self.records.append])
         body = ReplyBody(iter([b"a", b"b"]), work)
         remember_body(req.env, body)
         resp.stream = body
@@ -94,7 +94,7 @@ def test_start_response_fails():
 def test_work_is_closed_once():
     """Closing twice logs once and gives back once, the last held first."""
     order = []
-    work = start_work(CHAT, "r", lambda record: order.append("log"))
+    work = start_work(CHAT, "r", [lambda _: order.append("log")])
     work.hold(lambda: order.append("slot"))
     work.hold(lambda: order.append("engine"))
     work.close()
