@@ -23,6 +23,7 @@ from typing import Any, Final
 from gateway import jsonbody
 from gateway.dialects import anthropic_engine, chat, messages, responses
 from gateway.dialects.composed import ComposedRelay
+from gateway.dialects.engine_json import parse_engine_object
 from gateway.dialects.errors import protocol_failure
 from gateway.dialects.relay import Relay
 from gateway.errors import GatewayError, bad_request
@@ -378,13 +379,7 @@ _BUILDERS: Final = {
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:
-    try:
-        reply = jsonbody.parse_value(raw)
-    except GatewayError:
-        reply = None
-    if not isinstance(reply, dict):
-        raise protocol_failure("The engine sent an unreadable reply.")
-    return reply
+    return parse_engine_object(raw, "reply")
 
 
 def asks_for_usage(body: Body) -> bool:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gateway import jsonbody, sse
-from gateway.dialects.errors import EngineFailure, parse_error_frame, protocol_failure
-from gateway.errors import GatewayError
+from gateway import sse
+from gateway.dialects.engine_json import parse_engine_object, raise_error
+from gateway.dialects.errors import EngineFailure, protocol_failure
 
 
 def parse_event(event: sse.Event) -> Mapping[str, Any] | None:
@@ -19,16 +19,10 @@ def parse_event(event: sse.Event) -> Mapping[str, Any] | None:
     """
     if not event.data.strip():
         return None
-    try:
-        payload = jsonbody.parse_value(event.data)
-    except GatewayError:
-        payload = None
-    if not isinstance(payload, dict):
-        raise protocol_failure("The engine sent an unreadable event.")
+    payload = parse_engine_object(event.data, "event")
     if payload.get("type") is None:
         payload["type"] = event.event
-    if payload["type"] == "error" or payload.get("error") is not None:
-        raise EngineFailure(parse_error_frame(payload))
+    raise_error(payload)
     if not isinstance(payload["type"], str):
         raise protocol_failure("The engine sent an event without a type.")
     return payload

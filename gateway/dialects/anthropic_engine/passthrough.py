@@ -29,6 +29,7 @@ import msgspec
 from gateway import jsonbody, sse
 from gateway.dialects.anthropic_engine.events import cut_off, parse_event, read_index, read_object
 from gateway.dialects.anthropic_engine.reply import read_blocks
+from gateway.dialects.engine_json import parse_engine_object
 from gateway.dialects.errors import (
     EngineFailure,
     Failure,
@@ -154,13 +155,7 @@ def parse_messages_reply(raw: bytes, model: str | None) -> bytes:
     Raises:
         EngineFailure: it is unreadable, has no content, or tells of an error.
     """
-    try:
-        reply = jsonbody.parse_value(raw)
-    except GatewayError:
-        reply = None
-    if not isinstance(reply, dict):
-        raise protocol_failure("The engine sent an unreadable reply.")
-    read_blocks(reply)
+    read_blocks(parse_engine_object(raw, "reply"))
     return raw if model is None else _rename(raw, model)
 
 

@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway import jsonbody
-from gateway.dialects.errors import EngineFailure, parse_error_frame, protocol_failure
+from gateway.dialects.engine_json import raise_error, read_text
+from gateway.dialects.errors import protocol_failure
 
 _FINISH_REASONS: Final = MappingProxyType(
     {
@@ -47,9 +48,9 @@ def from_messages_reply(reply: Mapping[str, Any], *, model: str, created: int) -
     for block in read_blocks(reply):
         match block.get("type"):
             case "text":
-                texts.append(read_piece(block, "text"))
+                texts.append(read_text(block, "text"))
             case "thinking":
-                thoughts.append(read_piece(block, "thinking"))
+                thoughts.append(read_text(block, "thinking"))
             case "tool_use":
                 calls.append(render_call(block, render_input(block.get("input"))))
     text = "".join(texts)
@@ -83,26 +84,11 @@ def read_blocks(reply: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     Raises:
         EngineFailure: the reply tells of an error, or is none.
     """
-    if reply.get("type") == "error" or reply.get("error") is not None:
-        raise EngineFailure(parse_error_frame(reply))
+    raise_error(reply)
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
         raise protocol_failure("The engine sent a reply without content.")
     return content
-
-
-def read_piece(holder: Mapping[str, Any], key: str) -> str:
-    """A text of a block or a delta; null and an absent one are empty.
-
-    Raises:
-        EngineFailure: it is something else.
-    """
-    piece = holder.get(key)
-    if piece is None:
-        return ""
-    if not isinstance(piece, str):
-        raise protocol_failure(f"The engine sent a block whose {key} is no text.")
-    return piece
 
 
 def render_call(block: Mapping[str, Any], arguments: str) -> dict[str, Any]:
@@ -111,7 +97,7 @@ def render_call(block: Mapping[str, Any], arguments: str) -> dict[str, Any]:
     Raises:
         EngineFailure: the block has no id or no name: the call could never be answered.
     """
-    call_id, name = read_piece(block, "id"), read_piece(block, "name")
+    call_id, name = read_text(block, "id"), read_text(block, "name")
     if not call_id or not name:
         raise protocol_failure("The engine sent a tool call without an id or a name.")
     return {

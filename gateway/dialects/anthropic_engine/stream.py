@@ -25,7 +25,6 @@ from gateway import jsonbody, sse
 from gateway.dialects.anthropic_engine.events import cut_off, parse_event, read_index, read_object
 from gateway.dialects.anthropic_engine.reply import (
     completion_id,
-    read_piece,
     read_usage,
     render_call,
     render_finish,
@@ -33,6 +32,7 @@ from gateway.dialects.anthropic_engine.reply import (
     render_usage,
 )
 from gateway.dialects.chat import DONE, Look
+from gateway.dialects.engine_json import read_text
 from gateway.dialects.errors import (
     EngineFailure,
     Failure,
@@ -128,7 +128,7 @@ class MessagesToChatEvents:
         self._blocks[index] = None
         kind = str(block.get("type"))
         if kind in _SAYS:
-            return self._say(kind, read_piece(block, kind))
+            return self._say(kind, read_text(block, kind))
         if kind != "tool_use":
             return []
         call = _Call(self._call_count, block.get("input"))
@@ -144,11 +144,11 @@ class MessagesToChatEvents:
         kind = str(delta.get("type"))
         if kind in _DELTAS:
             said = _DELTAS[kind]
-            return self._say(said, read_piece(delta, said))
+            return self._say(said, read_text(delta, said))
         call = self._blocks[index]
         if kind != _ARGUMENTS_DELTA or call is None:
             return []
-        piece = read_piece(delta, "partial_json")
+        piece = read_text(delta, "partial_json")
         call.said = call.said or bool(piece)
         return [self._arguments(call, piece)] if piece else []
 

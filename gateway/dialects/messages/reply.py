@@ -19,10 +19,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from gateway import jsonbody
+from gateway.dialects.engine_json import raise_error
 from gateway.dialects.errors import (
-    EngineFailure,
     aborted_failure,
-    parse_error_frame,
     protocol_failure,
 )
 from gateway.errors import GatewayError
@@ -99,18 +98,6 @@ def from_chat_reply(
         ),
         "usage": usage_of(reply.get("usage")),
     }
-
-
-def raise_error(payload: Mapping[str, Any]) -> None:
-    """Raises what a reply or a chunk with the status 200 tells of an error.
-
-    Raises:
-        EngineFailure: there is an error in it, nested or flat.
-    """
-    if payload.get("error") is not None:
-        raise EngineFailure(parse_error_frame(payload))
-    if payload.get("object") == "error":
-        raise EngineFailure(parse_error_frame({"error": payload}))
 
 
 def first_choice(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -32,6 +32,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from gateway import jsonbody, sse
+from gateway.dialects.engine_json import parse_engine_object, raise_error
 from gateway.dialects.errors import Failure, protocol_failure, render_error_event
 from gateway.dialects.messages.reply import (
     calls_of,
@@ -41,14 +42,12 @@ from gateway.dialects.messages.reply import (
     first_choice,
     function_of,
     message_id_of,
-    raise_error,
     reasoning_of,
     stop_of,
     text_of,
     usage_of,
 )
 from gateway.dialects.messages.segments import CallSegment, Segment, find_call
-from gateway.errors import GatewayError
 from gateway.routes import Dialect
 
 _DONE: Final = b"[DONE]"
@@ -120,7 +119,7 @@ class ChatToMessagesRelay:
         if not data or self._state in _ENDED:
             return []
         if data != _DONE:
-            self._take_chunk(_parse_chunk(data))
+            self._take_chunk(parse_engine_object(data, "event"))
         elif self._id:
             self._end()
         else:
@@ -316,16 +315,6 @@ def _delta_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(delta, Mapping):
         raise protocol_failure("The engine sent a delta that cannot be read.")
     return delta
-
-
-def _parse_chunk(data: bytes) -> Mapping[str, Any]:
-    try:
-        chunk = jsonbody.parse_value(data)
-    except GatewayError:
-        chunk = None
-    if not isinstance(chunk, dict):
-        raise protocol_failure("The engine sent a chunk that cannot be read.")
-    return chunk
 
 
 def _render(event: Mapping[str, Any]) -> bytes:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.dialects.engine_json import raise_error, read_text
 from gateway.dialects.errors import (
-    EngineFailure,
     aborted_failure,
-    parse_error_frame,
     protocol_failure,
 )
 from gateway.dialects.responses.answer import Answer, Event
@@ -33,8 +32,7 @@ def from_chat_reply(
     Raises:
         EngineFailure: the engine gave up, told of an error, or sent no readable choice.
     """
-    if reply.get("error") is not None:
-        raise EngineFailure(parse_error_frame(reply))
+    raise_error(reply)
     choice = _first_choice(reply)
     message = choice.get("message")
     if not isinstance(message, Mapping):
@@ -73,20 +71,6 @@ def read_usage(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def read_reasoning(message: Mapping[str, Any]) -> str:
     """The reasoning of a message or delta, under either of its names."""
     return read_text(message, "reasoning_content") or read_text(message, "reasoning")
-
-
-def read_text(message: Mapping[str, Any], key: str) -> str:
-    """A text of a message or delta; empty where it is absent or null.
-
-    Raises:
-        EngineFailure: it is no text.
-    """
-    text = message.get(key)
-    if text is None:
-        return ""
-    if not isinstance(text, str):
-        raise protocol_failure(f"The engine sent a {key} that is no text.")
-    return text
 
 
 def read_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

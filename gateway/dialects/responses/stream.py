@@ -22,10 +22,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway import jsonbody, sse
+from gateway.dialects.engine_json import parse_engine_object, raise_error, read_text
 from gateway.dialects.errors import (
-    EngineFailure,
     Failure,
-    parse_error_frame,
     protocol_failure,
 )
 from gateway.dialects.responses.answer import Answer, Event
@@ -34,11 +33,9 @@ from gateway.dialects.responses.reply import (
     read_calls,
     read_finish,
     read_reasoning,
-    read_text,
     read_usage,
 )
 from gateway.dialects.responses.request import Converted
-from gateway.errors import GatewayError
 
 KEEPALIVE: Final = b": keep-alive\n"
 """One comment line and no blank line after it: no client takes that for an event."""
@@ -73,7 +70,8 @@ class ChatToResponsesRelay:
             if not self._choice_seen:
                 raise protocol_failure("The engine ended its stream without a choice.")
             return self._end()
-        chunk = _parse(data)
+        chunk = parse_engine_object(data, "event")
+        raise_error(chunk)
         self._answer.usage = read_usage(chunk) or self._answer.usage
         for choice in _choices(chunk):
             self._choice_seen = True
@@ -138,20 +136,6 @@ class ChatToResponsesRelay:
         numbered = {**event, "sequence_number": self._sequence_number}
         self._sequence_number += 1
         return sse.render_event(jsonbody.render_value(numbered), event["type"])
-
-
-def _parse(data: bytes) -> Mapping[str, Any]:
-    try:
-        chunk = jsonbody.parse_value(data)
-    except GatewayError:
-        chunk = None
-    if not isinstance(chunk, dict):
-        raise protocol_failure("The engine sent an unreadable event.")
-    if chunk.get("object") == "error" and chunk.get("error") is None:
-        chunk = {"error": chunk}
-    if chunk.get("error") is not None:
-        raise EngineFailure(parse_error_frame(chunk))
-    return chunk
 
 
 def _choices(chunk: Mapping[str, Any]) -> list[Mapping[str, Any]]:
