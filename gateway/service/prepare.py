@@ -17,7 +17,7 @@ from gateway.engine.filters import filter_body
 from gateway.errors import GatewayError, bad_request
 from gateway.jsonbody import Body, Edits
 from gateway.profile import Profile
-from gateway.routes import COUNT_TOKENS, INPUT_TOKENS, Dialect, Route
+from gateway.routes import COUNT_TOKENS, EMBEDDINGS, INPUT_TOKENS, Dialect, Route
 from gateway.service.work import Work
 
 Converted = messages.Converted | responses.Converted
@@ -95,7 +95,8 @@ def prepare(profile: Profile, work: Work, body: Body, asked: str) -> Prepared:
     filtered = filter_body(hub, route)
     work.record.dropped_tools = (*dropped, *filtered.dropped_tools)
     work.record.removed = filtered.removed
-    work.record.stream = is_true(hub.get("stream")) if "stream" in hub else False
+    # An engine's embeddings never stream, whatever the field says.
+    work.record.stream = work.route is not EMBEDDINGS and is_true(hub.get("stream"))
     written = frozenset(one.field for one in verdict.decisions if one.change is Change.WRITTEN)
     return Prepared(
         route=work.route,

@@ -186,6 +186,26 @@ def say(engine):
 
 
 @pytest.fixture
+def error_of():
+    """The error in a reply, whose envelope must be the route's."""
+
+    def read(reply, route):
+        assert reply.headers["content-type"] == "application/json"
+        body = reply.json
+        if route in {"messages", "count_tokens"}:
+            assert body.keys() == {"type", "error", "request_id"}
+            assert body["type"] == "error"
+            assert body["error"].keys() == {"type", "message"}
+            assert body["request_id"] == reply.headers["request-id"]
+        else:
+            assert {"message", "type", "param", "code"} <= body["error"].keys()
+        assert body["error"]["message"]
+        return body["error"]
+
+    return read
+
+
+@pytest.fixture
 def wire():
     """The pieces that engines write, and how a client reads a stream."""
 
@@ -216,6 +236,7 @@ def wire():
         usage=usage,
         reply=reply,
         frame=frame,
+        paths=PATHS,
         done=DONE,
         events=events,
     )

@@ -60,6 +60,14 @@ def test_an_empty_input_is_the_engines_to_refuse(serve, engine, given):
     assert len(engine.inference) == 1
 
 
+def test_embeddings_never_stream(serve, engine):
+    """The field is passed on, and engines ignore it."""
+    client = serve()
+    reply = client.on("embeddings", stream=True)
+    assert (reply.status_code, reply.json["object"]) == (200, "list")
+    assert engine.inference[-1].json["stream"] is True
+
+
 PROMPTS = {
     "text": ("hi", 1),
     "list": (["hi", "ho"], 2),

@@ -30,20 +30,6 @@ PATHS = {
 }
 
 
-def error_of(reply, route):
-    """The error in a reply, whose envelope must be the route's."""
-    assert reply.headers["content-type"] == "application/json"
-    body = reply.json
-    if route in ANTHROPIC:
-        assert body.keys() == {"type", "error", "request_id"}
-        assert body["type"] == "error"
-        assert body["error"].keys() == {"type", "message"}
-        assert body["request_id"] == reply.headers["request-id"]
-    else:
-        assert {"message", "type", "param", "code"} <= body["error"].keys()
-    return body["error"]
-
-
 PINS = "sampling: {conflict: %s, params: {top_p: 0.95, n: 1}}"
 
 
@@ -146,7 +132,7 @@ def test_the_cap_is_the_default_where_there_is_none(serve, route):
 
 @pytest.mark.parametrize("route", GENERATING)
 @pytest.mark.parametrize("engine_in", ["serve", "serve_messages"])
-def test_a_budget_over_the_cap(request, engine, route, engine_in):
+def test_a_budget_over_the_cap(request, engine, route, engine_in, error_of):
     """Refused by the name that the client knows it by, or lowered."""
     build = request.getfixturevalue(engine_in)
     reply = build(CAP % "reject").on(route, **{BUDGET[route]: 8000})
@@ -164,7 +150,7 @@ def test_a_budget_over_the_cap(request, engine, route, engine_in):
 
 @pytest.mark.parametrize("route", EVERY)
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_unknown_model_comes_first(serve, engine, route, stream):
+def test_an_unknown_model_comes_first(serve, engine, route, stream, error_of):
     """A model that is not served is told as such, whatever else is wrong."""
     client = serve("sampling: {params: {temperature: 1}}")
     reply = client.on(route, model="no-such", temperature=0.3, stream=stream)
@@ -183,7 +169,7 @@ REFUSED = [0.1, 0.5, 0, "0.1", "warm", [1], {}]
 @pytest.mark.parametrize("route", GOVERNED)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("value", REFUSED, ids=map(json.dumps, REFUSED))
-def test_the_one_accepted_value(serve, engine, route, stream, value):
+def test_the_one_accepted_value(serve, engine, route, stream, value, error_of):
     """Any other is a 400 that names field, value and the value that is right."""
     reply = serve(ONE).on(route, temperature=value, stream=stream)
     error = error_of(reply, route)
@@ -219,7 +205,7 @@ def sized(route, size, **fields):
 LIMITED = "limits: {max_body_bytes: 1KiB}\nerrors: {bad_request_type: odd}"
 
 
-def assert_too_large(reply, route, limit=LIMIT):
+def assert_too_large(error_of, reply, route, limit=LIMIT):
     """413 in the dialect of the route, of its own type."""
     error = error_of(reply, route)
     assert reply.status_code == 413
@@ -231,11 +217,11 @@ def assert_too_large(reply, route, limit=LIMIT):
 
 
 @pytest.mark.parametrize("route", EVERY)
-def test_the_body_limit_is_exact_on_every_route(serve, engine, route):
+def test_the_body_limit_is_exact_on_every_route(serve, engine, route, error_of):
     """1024 bytes pass, 1025 do not; the profile's type for 400s is none for a 413."""
     client = serve(LIMITED)
     assert client.post(sized(route, LIMIT), PATHS[route]).status_code == 200
-    assert_too_large(client.post(sized(route, LIMIT + 1), PATHS[route]), route)
+    assert_too_large(error_of, client.post(sized(route, LIMIT + 1), PATHS[route]), route)
     assert len(engine.inference) == 1
 
 
@@ -244,13 +230,15 @@ BOMBS = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
 
 @pytest.mark.parametrize("route", EVERY)
 @pytest.mark.parametrize(("encoding", "compress"), BOMBS.items(), ids=BOMBS)
-def test_the_body_limit_holds_after_decompression(serve, engine, route, encoding, compress):
+def test_the_body_limit_holds_after_decompression(
+    serve, engine, route, encoding, compress, error_of
+):
     """A body within the limit that inflates to a thousand times as much is too large."""
     client = serve(LIMITED.replace("1KiB", "16KiB"))
     bomb = compress(sized(route, 10 * 1024 * 1024))
     assert len(bomb) < 16 * 1024
     reply = client.post(bomb, PATHS[route], headers={"content-encoding": encoding})
-    assert_too_large(reply, route, 16 * 1024)
+    assert_too_large(error_of, reply, route, 16 * 1024)
     assert engine.inference == []
 
 
@@ -400,7 +388,7 @@ def test_filtered_names_inside_a_tool_stay(serve, route):
 
 
 @pytest.mark.parametrize("route", GENERATING)
-def test_every_400_has_the_profiles_type(serve, route):
+def test_every_400_has_the_profiles_type(serve, route, error_of):
     """The gateway's own and the engine's; inside Anthropic's envelope it is the inner type."""
     client = serve("errors: {bad_request_type: odd}\nsampling: {params: {top_p: 0.5}}")
     for reply in (
@@ -438,7 +426,7 @@ IMAGES = {
 
 
 @pytest.mark.parametrize(("route", "images"), IMAGES.items())
-def test_images_are_counted_in_every_dialect(serve, engine, route, images):
+def test_images_are_counted_in_every_dialect(serve, engine, route, images, error_of):
     """As many as the limit pass; one more is a 400 that names both numbers."""
     client = serve("limits: {max_images: 2}")
     assert client.on(route, **images(2)).status_code == 200
@@ -460,7 +448,7 @@ OFF = {
 
 
 @pytest.mark.parametrize(("protocol", "gone"), OFF.items())
-def test_a_protocol_that_is_off(serve, protocol, gone):
+def test_a_protocol_that_is_off(serve, protocol, gone, error_of):
     """Its routes are not there, and tell so in their dialect; the others are."""
     client = serve(f"protocols: {{{protocol}: false}}")
     for route in EVERY:

@@ -30,25 +30,13 @@ ANSWERS = {
 }
 
 
-def error_of(reply, route):
-    """The error, in the envelope of the route."""
-    assert reply.headers["content-type"] == "application/json"
-    if route in ANTHROPIC:
-        assert reply.json.keys() == {"type", "error", "request_id"}
-        assert reply.json["type"] == "error"
-        assert reply.json["error"].keys() == {"type", "message"}
-    else:
-        assert {"message", "type", "param", "code"} <= reply.json["error"].keys()
-    return reply.json["error"]
-
-
 @pytest.mark.parametrize("route", EVERY)
 @pytest.mark.parametrize(
     ("status", "body", "told", "anthropic", "openai"), ANSWERS.values(), ids=ANSWERS
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_what_an_engine_refuses_with(
-    serve, say, route, status, body, told, anthropic, openai, stream
+    serve, say, route, status, body, told, anthropic, openai, stream, error_of
 ):
     """Its status in the route's envelope, JSON or not; what it lets slip is not shown."""
     say.whole(body, status=status, retry_after="7")
@@ -79,7 +67,7 @@ def test_what_an_engine_refuses_with(
     ],
     ids=lambda body: str(body)[:30],
 )
-def test_a_200_that_is_no_answer(request, say, route, engine_in, body):
+def test_a_200_that_is_no_answer(request, say, route, engine_in, body, error_of):
     """It is never passed on as success."""
     client = request.getfixturevalue(engine_in)()
     say.whole(body)
@@ -99,7 +87,7 @@ def test_statuses_that_make_no_sense(serve, say, route, status):
 
 
 @pytest.mark.parametrize("route", EVERY)
-def test_an_engine_that_is_not_there(serve, refused_url, route):
+def test_an_engine_that_is_not_there(serve, refused_url, route, error_of):
     """502 in the dialect of the route; its address is not shown."""
     reply = serve(urls=[refused_url]).on(route)
     assert reply.status_code == 502
@@ -340,7 +328,7 @@ def test_a_stall_within_an_answer(serve, scripted, wire, route):
 
 
 @pytest.mark.parametrize("route", EVERY)
-def test_an_address_that_swallows_connections(serve, route):
+def test_an_address_that_swallows_connections(serve, route, error_of):
     """Neither accepted nor refused: told within the time for connecting, in the dialect."""
     with socket.socket() as full:  # a listener whose queue is full answers no more
         full.bind(("127.0.0.1", 0))
