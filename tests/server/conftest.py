@@ -80,6 +80,16 @@ def clean_environment():
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def elsewhere(tmp_path_factory):
+    """Starts processes outside the checkout.
+
+    Python and gunicorn import from the current folder first; what is tested is what is installed.
+    """
+    with contextlib.chdir(tmp_path_factory.mktemp("elsewhere")):
+        yield
+
+
 @pytest.fixture
 def start_gateway():
     """Starts gateways: `start_gateway(*arguments, environ={})` gives a `Gateway` that is ready."""
