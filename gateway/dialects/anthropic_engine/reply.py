@@ -6,6 +6,9 @@
     refusal                                           content_filter
     end_turn, stop_sequence, pause_turn, or none      stop; with calls: tool_calls
 
+The text is "" where there is none, beside calls too, as SGLang has it in Chat. A last call without
+arguments in an answer that was cut off was cut off before them: they stay empty.
+
 Blocks of other types (redacted thinking, what a vendor's own tools did) have no place in Chat and
 are left out.
 """
@@ -56,11 +59,14 @@ def from_messages_reply(reply: Mapping[str, Any], *, model: str, created: int) -
     text = "".join(texts)
     message: dict[str, Any] = {
         "role": "assistant",
-        "content": text or (None if calls else ""),
+        "content": text,
         "reasoning_content": "".join(thoughts) or None,
     }
+    ending = render_finish(reply, called=bool(calls))
     if calls:
         message["tool_calls"] = calls
+        if was_cut(ending) and _is_bare(read_blocks(reply)[-1]):
+            calls[-1]["function"]["arguments"] = ""
     return {
         "id": completion_id(reply.get("id")),
         "object": "chat.completion",
@@ -71,11 +77,15 @@ def from_messages_reply(reply: Mapping[str, Any], *, model: str, created: int) -
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                **render_finish(reply, called=bool(calls)),
+                **ending,
             }
         ],
         "usage": render_usage(read_usage(reply.get("usage"))),
     }
+
+
+def _is_bare(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "tool_use" and not block.get("input")
 
 
 def read_blocks(reply: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -130,6 +140,14 @@ def render_finish(said: Mapping[str, Any], *, called: bool) -> dict[str, Any]:
     if finish == "stop" and called:
         finish = "tool_calls"
     return {"finish_reason": finish, "matched_stop": said.get("stop_sequence")}
+
+
+def was_cut(ending: Mapping[str, Any]) -> bool:
+    """Whether a last call without arguments was cut off before them, and is not one without any.
+
+    A client that ran it with nothing would do what the model never asked for.
+    """
+    return bool(ending["finish_reason"] == "length")
 
 
 def read_usage(usage: object) -> dict[str, int]:

@@ -5,7 +5,8 @@
     content_block_start, tool_use      the call's number, id and name, with empty arguments
     content_block_start, other         its text, where it starts with one
     content_block_delta                text, reasoning or arguments
-    content_block_stop, tool_use       the arguments, where no delta brought them: `{}` at least
+    content_block_stop, tool_use       the arguments that its start brought, where no delta did
+    what follows one without any       `{}`, unless the answer was cut off there
     message_delta                      nothing yet
     message_stop                       the finish reason; the usage; the end
     ping, and what is not known        nothing
@@ -30,6 +31,7 @@ from gateway.dialects.anthropic_engine.reply import (
     render_finish,
     render_input,
     render_usage,
+    was_cut,
 )
 from gateway.dialects.chat import DONE, Look
 from gateway.dialects.engine_json import read_text
@@ -52,7 +54,7 @@ _ARGUMENTS_DELTA: Final = "input_json_delta"
 
 @dataclass(slots=True)
 class _Call:
-    """A call whose block is open.
+    """A call whose arguments may not all have been told.
 
     Attributes:
         number: its index in Chat.
@@ -81,6 +83,7 @@ class MessagesToChatEvents:
         self._created = created
         self._id: str | None = None
         self._blocks: dict[int, _Call | None] = {}
+        self._bare: _Call | None = None  # the last call, its block over, without arguments
         self._call_count = 0
         self._usage: dict[str, int] = {}
         self._stop: dict[str, Any] = {}
@@ -126,15 +129,16 @@ class MessagesToChatEvents:
         index = read_index(payload)
         block = read_object(payload, "content_block")
         self._blocks[index] = None
+        chunks = self._complete_bare()
         kind = str(block.get("type"))
         if kind in _SAYS:
-            return self._say(kind, read_text(block, kind))
+            return [*chunks, *self._say(kind, read_text(block, kind))]
         if kind != "tool_use":
-            return []
+            return chunks
         call = _Call(self._call_count, block.get("input"))
         self._blocks[index] = call
         self._call_count += 1
-        return [self._call_chunk({"index": call.number, **render_call(block, "")})]
+        return [*chunks, self._call_chunk({"index": call.number, **render_call(block, "")})]
 
     def _on_delta(self, payload: Mapping[str, Any]) -> list[Chunk]:
         index = read_index(payload)
@@ -164,8 +168,11 @@ class MessagesToChatEvents:
         if self._id is None:
             raise protocol_failure("The engine ended its stream without a message.")
         chunks = [chunk for index in list(self._blocks) for chunk in self._close(index)]
+        ending = render_finish(self._stop, called=self._call_count > 0)
+        if not was_cut(ending):
+            chunks += self._complete_bare()
         finish = self._chunk({})
-        finish["choices"][0].update(render_finish(self._stop, called=self._call_count > 0))
+        finish["choices"][0].update(ending)
         usage = self._chunk({})
         usage.update(choices=[], usage=render_usage(self._usage))
         self.done = True
@@ -183,7 +190,15 @@ class MessagesToChatEvents:
         call = self._blocks.pop(index, None)
         if call is None or call.said:
             return []
-        return [self._arguments(call, render_input(call.input))]
+        if call.input:
+            return [self._arguments(call, render_input(call.input))]
+        chunks, self._bare = self._complete_bare(), call
+        return chunks
+
+    def _complete_bare(self) -> list[Chunk]:
+        """What the model said next, or its proper end, shows that a call has no arguments."""
+        call, self._bare = self._bare, None
+        return [] if call is None else [self._arguments(call, render_input(None))]
 
     def _arguments(self, call: _Call, piece: str) -> Chunk:
         return self._call_chunk({"index": call.number, "function": {"arguments": piece}})

@@ -102,7 +102,7 @@ class Answer:
         self._closed: list[Event] = []
         self._by_index: dict[int, _Item] = {}
         self._call_ids: set[str] = set()
-        self._blank = ""
+        self._blank: list[tuple[str, list[Event]]] = []  # text that made no message so far
         self._events: list[Event] = []
         self._reason: str | None = None
         self.ended = False
@@ -116,13 +116,16 @@ class Answer:
     def say(self, text: str, logprobs: list[Event]) -> None:
         """The engine wrote this; the log probabilities are Chat's."""
         last = self._items[-1] if self._items else None
-        if last is not None and last.is_call:
-            # Models put line breaks between calls: alone, they are no message.
-            text, self._blank = self._blank + text, ""
+        if last is None or last.is_call or last.kind is not Kind.MESSAGE:
+            # Models put line breaks around calls: alone, they are no message.
+            if text or logprobs:
+                self._blank.append((text, logprobs))
+            text = "".join(said for said, _ in self._blank)
             if not text.strip():
-                self._blank = text
                 return
-        if text or (logprobs and last is not None and last.kind is Kind.MESSAGE):
+            logprobs = [entry for _, entries in self._blank for entry in entries]
+            self._blank.clear()
+        if text or logprobs:
             self._say(Kind.MESSAGE, text, logprobs)
 
     def call(self, fragment: Mapping[str, Any], index: int | None = None) -> None:
@@ -149,7 +152,11 @@ class Answer:
         self.ended = True
         self._reason = _INCOMPLETE.get(finish_reason or "")
         if not self._items:
-            self._items.append(_Item(Kind.MESSAGE))
+            only = _Item(Kind.MESSAGE)
+            for text, logprobs in self._blank:
+                only.said.append(text)
+                only.logprobs.extend(logprobs)
+            self._items.append(only)
         for item in self._items[len(self._closed) :]:
             if item.kind is None:
                 self._name_call(item, "")

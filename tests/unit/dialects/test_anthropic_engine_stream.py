@@ -113,8 +113,8 @@ def stream_of(answer: Json, cut: int = 1) -> list[sse.Event]:
     events = [start(cache_read_input_tokens=75)]
     for index, block in enumerate(answer["content"]):
         kind = block["type"]
-        whole = json.dumps(block["input"]) if kind == "tool_use" else block[kind]
-        whole = "" if whole == "{}" else whole
+        arguments = json.dumps(block["input"]) if block.get("input") else ""
+        whole = arguments if kind == "tool_use" else block[kind]
         delta = "input_json_delta" if kind == "tool_use" else f"{kind}_delta"
         empty = {**block, "input": {}} if kind == "tool_use" else {"type": kind, kind: ""}
         pieces = [whole[at : at + cut] for at in range(0, len(whole), cut)]
@@ -156,7 +156,6 @@ def fold(chunks: list[Json]) -> Json:
             last = choice
     for call in calls:
         del call["index"]
-    message["content"] = message["content"] or (None if calls else "")
     message["reasoning_content"] = message["reasoning_content"] or None
     if calls:
         message["tool_calls"] = calls
@@ -175,7 +174,8 @@ def parsed(completion: Json) -> Json:
     """A completion with its calls' arguments read: how they are spaced is nobody's business."""
     read = json.loads(json.dumps(completion))
     for call in read["choices"][0]["message"].get("tool_calls", []):
-        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+        said = call["function"]["arguments"]
+        call["function"]["arguments"] = json.loads(said) if said else "cut off"
     return read
 
 
@@ -244,7 +244,7 @@ def test_a_reply_with_everything() -> None:
         pytest.param([], "", id="nothing"),
         pytest.param([text("")], "", id="empty"),
         pytest.param([think("t")], "", id="thinking-only"),
-        pytest.param([use()], None, id="call-only"),
+        pytest.param([use()], "", id="call-only"),
         pytest.param([text("a"), text("b")], "ab", id="two-texts"),
         pytest.param([{"type": "redacted_thinking", "data": "x"}, text("a")], "a", id="redacted"),
     ],
@@ -400,6 +400,26 @@ def test_a_stream_that_is_cut_anywhere_never_looks_whole(answer: Json, data: st.
     assert all(item["choices"][0]["finish_reason"] is None for item in said[:-1])
     assert relay.done
     assert relay.feed(events[-1]) == relay.finish() == relay.fail(failure) == []
+
+
+@pytest.mark.parametrize(
+    ("stop", "blocks", "arguments"),
+    [
+        pytest.param("tool_use", [use("a"), use("b")], ["{}", "{}"], id="whole"),
+        pytest.param("max_tokens", [use("a"), use("b")], ["{}", ""], id="cut"),
+        pytest.param("max_tokens", [use("a"), text("x")], ["{}"], id="cut-in-a-later-text"),
+        pytest.param("max_tokens", [use("a", n=1)], ['{"n":1}'], id="cut-after-the-arguments"),
+    ],
+)
+def test_a_call_that_was_cut_off_has_no_arguments(
+    stop: str, blocks: list[Json], arguments: list[str]
+) -> None:
+    """A budget that ended before the arguments is no call without any: nobody may run it."""
+    answer = reply(*blocks, stop=stop)
+    for shown in (convert(answer), fold(chunks_of(stream_of(answer)))):
+        calls = shown["choices"][0]["message"]["tool_calls"]
+        said = [call["function"]["arguments"].replace(" ", "") for call in calls]
+        assert said == arguments
 
 
 def test_calls_are_numbered_by_call_and_have_arguments() -> None:

@@ -406,6 +406,10 @@ def test_calls_that_are_written_at_once_are_kept_apart() -> None:
             [calls(0, "a", "f", "{}"), chunk(content="\n"), calls(1, "b", "f", "{}")],
             [("a", "{}"), ("b", "{}")],
         ),
+        (
+            [chunk(content="\n"), chunk(content="\n"), calls(0, "a", "f", "{}")],
+            [("a", "{}")],
+        ),
     ],
     ids=[
         "number-used-again",
@@ -416,6 +420,7 @@ def test_calls_that_are_written_at_once_are_kept_apart() -> None:
         "no-arguments",
         "object",
         "blank-between",
+        "blank-before",
     ],
 )
 def test_pieces_find_their_call(payloads: list[Any], output: list[Any]) -> None:
@@ -452,6 +457,22 @@ def test_text_after_a_call_is_a_message_of_its_own() -> None:
     assert final["output"][2]["content"][0]["text"] == "\nb"
 
 
+@pytest.mark.parametrize(
+    ("said", "texts"),
+    [
+        ([chunk(content="\n"), chunk(content="a"), chunk(content=" b")], ["\na b"]),
+        ([chunk(reasoning_content="r"), chunk(content="\n"), chunk(content="a")], ["r", "\na"]),
+        ([chunk(reasoning_content="r"), chunk(content="\n")], ["r"]),
+        ([chunk(content="\n"), chunk(content=" ")], ["\n "]),
+    ],
+    ids=["leading", "after-reasoning", "trailing", "alone"],
+)
+def test_a_blank_text_is_no_message(said: list[Any], texts: list[str]) -> None:
+    """It leaves with the text that follows it; alone it stands only where nothing else does."""
+    final = check(run([*said, chunk("stop"), DONE]))
+    assert [item["content"][0]["text"] for item in final["output"]] == texts
+
+
 def test_a_custom_call_streams_its_text_and_no_json() -> None:
     """The text is told when it is whole, out of the property that holds it."""
     payloads = [calls(0, "a", "patch", '{"inp'), calls(0, None, None, 'ut":"x\\ny"}')]
@@ -481,7 +502,7 @@ def test_log_probabilities_go_with_their_text() -> None:
     """Each delta has its own, the part has all."""
     entries = [
         {"token": token, "logprob": -0.5, "bytes": [ord(token)], "top_logprobs": []}
-        for token in "ab"
+        for token in "\nab"
     ]
     payloads = [chunk(content=each["token"], logprobs={"content": [each]}) for each in entries]
     final = check(run([*payloads, chunk("stop"), DONE]))
