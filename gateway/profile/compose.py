@@ -75,12 +75,17 @@ class _Frame:
 class Composer:
     """Takes the parser's events one at a time.
 
+    Args:
+        source: the name that findings carry.
+        secret: no message shows how a value is spelled.
+
     Attributes:
         root: the document's value, once all events are in; None where there is no document.
         findings: faults that do not keep the rest from being read.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, secret: bool = False) -> None:
+        self._secret = secret
         self.root: Node | None = None
         self.findings: list[Finding] = []
         self._source = source
@@ -138,11 +143,11 @@ class Composer:
 
     def _alias(self, name: str, mark: Mark) -> None:
         target = self._anchors.get(name)
-        shown = name[:_SHOWN_CHARACTERS]
+        shown = self._shown(f"*{name}")
         if target is None:
-            raise self._stop(mark, "yaml-syntax", f"the alias *{shown} has no anchor before it")
+            raise self._stop(mark, "yaml-syntax", f"the alias {shown} has no anchor before it")
         if target is _UNFINISHED:
-            message = f"the alias *{shown} stands inside its own anchor: that has no end"
+            message = f"the alias {shown} stands inside its own anchor: that has no end"
             raise self._stop(mark, "yaml-limits", message)
         self._count(mark, values=target.values, characters=target.characters, height=target.height)
         self._add(moved(target.node, mark), mark)
@@ -173,12 +178,16 @@ class Composer:
         try:
             return read(text)
         except NotOfTypeError:
-            message = f"{text[:_SHOWN_CHARACTERS]!r} is not a value of the tag {_spell(tag)}"
+            shown = self._shown(repr(text[:_SHOWN_CHARACTERS]))
+            message = f"{shown} is not a value of the tag {_spell(tag)}"
             self._report(mark, "yaml-tag", message)
             return text
 
     def _refuse_tag(self, tag: str, mark: Mark) -> None:
-        self._report(mark, "yaml-tag", f"the tag {_spell(tag)[:_SHOWN_CHARACTERS]} is not allowed")
+        self._report(mark, "yaml-tag", f"the tag {self._shown(_spell(tag))} is not allowed")
+
+    def _shown(self, text: str) -> str:
+        return "(not shown)" if self._secret else text[: _SHOWN_CHARACTERS + 2]
 
     def _open(self, event: Any, mark: Mark, mapping: MapNode | None) -> None:
         if event.tag not in _COLLECTION_TAGS:

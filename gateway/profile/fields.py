@@ -387,6 +387,13 @@ class Pairs(AnyValue):
         return {"type": "array", "minItems": 1, "items": pair}
 
 
+class NoEffect:
+    """Any value, which is then left alone: the key is another program's."""
+
+    def __call__(self, node: Node) -> None:
+        """Accepts everything."""
+
+
 _PAIR: Final = 2
 
 

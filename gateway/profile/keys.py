@@ -8,16 +8,16 @@ from typing import Any, Final
 import voluptuous as vol
 
 from gateway.profile.definition import DEFINITION, FORBIDDEN_FIELDS, FREE_PREFIX
-from gateway.profile.fields import Problem
+from gateway.profile.fields import NoEffect, Problem
 from gateway.profile.findings import MAX_FINDINGS, Finding, build_finding, one_line
-from gateway.profile.nodes import MapNode, Node, join_path, walk
+from gateway.profile.nodes import ListNode, MapNode, Node, join_path, walk
 
 _ELSEWHERE: Final = "sampling.params"
 
 
-def check_keys(root: MapNode) -> list[Finding]:
+def check_keys(root: MapNode, definition: Mapping[Any, Any] = DEFINITION) -> list[Finding]:
     """The unknown keys of one file, and keys that are not text; at most `MAX_FINDINGS`."""
-    return list(islice(_judge_level(root, DEFINITION, ""), MAX_FINDINGS))
+    return list(islice(_judge_level(root, definition, ""), MAX_FINDINGS))
 
 
 def mapping_of(schema: object) -> Mapping[Any, Any] | None:
@@ -30,6 +30,11 @@ def mapping_of(schema: object) -> Mapping[Any, Any] | None:
 
 
 def _judge_level(node: Node, schema: object, path: str) -> Iterator[Finding]:
+    entry = getattr(schema, "entry", None)
+    if entry is not None and isinstance(node, ListNode):
+        for index, item in enumerate(node.items):
+            yield from _judge_level(item, entry, f"{path}[{index}]")
+        return
     known = mapping_of(schema)
     if known is None or not isinstance(node, MapNode):
         yield from _odd_keys(node, path)
@@ -89,4 +94,5 @@ def _suggest(key: str, path: str, named: Mapping[str, Any]) -> str:
     if near:
         return f"did you mean {folded[near[0]]}?"
     extra = "; params takes any other field" if path == _ELSEWHERE else ""
-    return f"known here: {', '.join(named)}{extra}"
+    known = (name for name in named if not isinstance(named[name], NoEffect))
+    return f"known here: {', '.join(known)}{extra}"

@@ -1,6 +1,6 @@
 """From a merged tree to a `Profile`: the definition is applied, refusals become findings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -31,12 +31,25 @@ def check_tree(tree: MapNode) -> tuple[Profile | None, list[Finding]]:
         The profile, or None and every finding.
     """
     findings = list(_governed_twice(tree))
+    parts, faults = judge_values(tree, SCHEMA)
+    findings.extend(faults)
+    return (None if parts is None or findings else _profile(parts)), findings
+
+
+def judge_values(
+    tree: MapNode, schema: vol.Schema, show: Callable[[Node], str] = show
+) -> tuple[Mapping[str, Any] | None, list[Finding]]:
+    """What a tree without null says by a definition, or None and every finding.
+
+    Args:
+        tree: to be judged.
+        schema: of the definition.
+        show: how a value that stands where a mapping belongs is told.
+    """
     try:
-        parts = SCHEMA(tree)
+        return schema(tree), []
     except vol.MultipleInvalid as error:
-        findings.extend(_finding(problem, tree) for problem in error.errors)
-        return None, findings
-    return (None if findings else _profile(parts)), findings
+        return None, [_finding(problem, tree, show) for problem in error.errors]
 
 
 def _profile(parts: Mapping[str, Any]) -> Profile:
@@ -91,13 +104,13 @@ def _governed_twice(tree: MapNode) -> Iterator[Finding]:
             yield build_finding(here, "governed-twice", message, f"sampling.params.{name}")
 
 
-def _finding(error: vol.Invalid, tree: MapNode) -> Finding:
-    path = [str(key) for key in error.path]
+def _finding(error: vol.Invalid, tree: MapNode, show: Callable[[Node], str]) -> Finding:
+    path = [key if isinstance(key, int) else str(key) for key in error.path]
     missing = isinstance(error, vol.RequiredFieldInvalid)
     key = path.pop() if missing else ""
     node, mark = _locate(tree, path)
     below = error.below if isinstance(error, Problem) else ""
-    dotted = ".".join(path) + below
+    dotted = _dotted(path) + below
     if isinstance(error, Problem):
         rule, message = error.rule, error.msg
         mark = error.mark or mark
@@ -107,20 +120,29 @@ def _finding(error: vol.Invalid, tree: MapNode) -> Finding:
         rule, message = "wrong-type", f"is {show(node)}; it must be a mapping{_hint(path, node)}"
     else:
         rule, message = "unknown-key", "there is no such key"
-    return build_finding(mark, rule, f"{dotted}: {message}", dotted)
+    return build_finding(mark, rule, f"{dotted}: {message}" if dotted else message, dotted)
 
 
-def _hint(path: list[str], node: Node) -> str:
+def _dotted(path: list[str | int]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def _hint(path: list[str | int], node: Node) -> str:
     bare_rule = len(path) == 2 and path[0] == "params" and isinstance(node, ScalarNode)
     return f", such as {{pin: {show(node)}}}" if bare_rule else ""
 
 
-def _locate(tree: MapNode, path: list[str]) -> tuple[Node, Mark]:
+def _locate(tree: MapNode, path: list[str | int]) -> tuple[Node, Mark]:
     """The value at a path, or the last one on the way to it, and where a reader looks for it."""
     node: Node = tree
     mark = tree.mark
     for key in path:
-        if not isinstance(node, MapNode) or key not in node:
+        if isinstance(node, ListNode) and isinstance(key, int):
+            node = node.items[key]
+            mark = node.mark
+            continue
+        if not isinstance(node, MapNode) or not isinstance(key, str) or key not in node:
             break
         mark = node.key_marks[key]
         node = node[key]

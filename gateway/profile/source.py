@@ -26,12 +26,16 @@ _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM: Final = "\ufeff"
 
 
-def load_document(path: str, source: str | None = None) -> tuple[MapNode, list[Finding]]:
+def load_document(
+    path: str, source: str | None = None, *, what: str = "profile", secret: bool = False
+) -> tuple[MapNode, list[Finding]]:
     """Reads a file.
 
     Args:
         path: as the operator wrote it.
         source: the name that findings and origins carry; the path where it is absent.
+        what: the kind of file, for messages.
+        secret: values may be secrets, so that no message shows one.
 
     Returns:
         The document (an empty file is an empty mapping), and the findings that did not keep it
@@ -41,10 +45,12 @@ def load_document(path: str, source: str | None = None) -> tuple[MapNode, list[F
         ProfileError: it cannot be read at all.
     """
     source = path if source is None else source
-    return parse_document(_decode(_read(path, source), source), source)
+    return parse_document(_decode(_read(path, source), source), source, what=what, secret=secret)
 
 
-def parse_document(text: str, source: str) -> tuple[MapNode, list[Finding]]:
+def parse_document(
+    text: str, source: str, *, what: str = "profile", secret: bool = False
+) -> tuple[MapNode, list[Finding]]:
     """Like `load_document`, from text."""
     text = text.removeprefix(_BOM)
     bad = _UNPRINTABLE.search(text)
@@ -53,7 +59,7 @@ def parse_document(text: str, source: str) -> tuple[MapNode, list[Finding]]:
         raise ProfileError(
             [build_finding(_mark_at(text, bad.start(), source), "yaml-syntax", message)]
         )
-    composer = Composer(source)
+    composer = Composer(source, secret=secret)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             composer.feed(event)
@@ -69,7 +75,7 @@ def parse_document(text: str, source: str) -> tuple[MapNode, list[Finding]]:
         return MapNode(Mark(source)), composer.findings
     if not isinstance(root, MapNode):
         kind = "a list" if isinstance(root, ListNode) else "a single value"
-        message = f"the top of a profile is {kind}; it must be a mapping of keys to values"
+        message = f"the top of a {what} is {kind}; it must be a mapping of keys to values"
         raise ProfileError([*composer.findings, build_finding(root.mark, "top-level", message)])
     return root, composer.findings
 
