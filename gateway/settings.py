@@ -1,9 +1,10 @@
-"""What the operator set, as one frozen value: flag over environment over default.
+"""What the operator set, as one frozen value: flag over environment over file over default.
 
 The only reader of the process's environment. A setting is one row of `_SETTINGS`: its name gives
 the flag (`--max-inflight`) and the environment variable (`SGL_GATEWAY_MAX_INFLIGHT`). Each
 value is text until its row has read it, wherever it came from, so that a bad one gives the same
 message from every source: the setting as the operator spelled it, the value, what would be right.
+The settings file (`gateway.config`) has a reading of its own, which knows lines.
 
 An environment variable that is empty counts as unset; a flag that is empty is an error, except
 for the engines' key, where it means that no key is sent.
@@ -16,7 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gateway.config import Config
 
 PREFIX: Final = "SGL_GATEWAY_"
 """Every environment variable of the gateway begins so."""
@@ -49,6 +53,8 @@ class Settings:
     Attributes:
         host: the address to listen on.
         port: the TCP port; 0 lets the system choose one.
+        config: names the settings file; None: there is none.
+        config_file: what that file says.
         model_id: the model that is served; None: every name that the servers admit.
         worker_urls: the engines of the short form, as written.
         worker_api_key: sent to these as a Bearer token; empty: no header.
@@ -59,6 +65,7 @@ class Settings:
         sampling_param_conflict: `reject` or `allow`, for these.
         workers: processes.
         max_inflight: requests at work in one process.
+        max_inflight_per_client: those of one client key; None: no such limit.
         api_keys_file: names the file with the keys that clients must present; None: open.
         forward_authorization: the client's `Authorization` goes on to engines without a key.
         log_format: `json` or `text`; None: text on a terminal, else json.
@@ -69,12 +76,17 @@ class Settings:
         stream_keepalive_in_seconds: of silence until the client is sent a sign of life.
         anthropic_default_max_tokens: the budget that a Messages engine gets where neither the
             request nor the profile names one; None: derived from the engine's context.
+        max_retries: on other servers, before a byte has reached the client.
+        retry_backoff_initial: the longest wait before the first retry, in milliseconds.
+        retry_backoff_max: the longest wait before any retry, in milliseconds.
         body_timeout_in_seconds: for the silence of a client that is sending its body.
         send_timeout_in_seconds: for a client that does not read what it is sent.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
+    config: str | None = None
+    config_file: "Config | None" = field(default=None, repr=False)
     model_id: str | None = None
     worker_urls: tuple[str, ...] = ()
     worker_api_key: str = field(default="", repr=False)
@@ -85,6 +97,7 @@ class Settings:
     sampling_param_conflict: str | None = None
     workers: int = 1
     max_inflight: int = 256
+    max_inflight_per_client: int | None = None
     api_keys_file: str | None = None
     forward_authorization: bool = False
     log_format: str | None = None
@@ -94,6 +107,9 @@ class Settings:
     stream_idle_timeout_in_seconds: float = 120.0
     stream_keepalive_in_seconds: float = 15.0
     anthropic_default_max_tokens: int | None = None
+    max_retries: int = 1
+    retry_backoff_initial: int = 100
+    retry_backoff_max: int = 2000
     body_timeout_in_seconds: float = 60.0
     send_timeout_in_seconds: float = 60.0
 
@@ -110,16 +126,22 @@ class Settings:
 
 
 def load_settings(
-    flags: Mapping[str, Flag] = MappingProxyType({}), environ: Mapping[str, str] | None = None
+    flags: Mapping[str, Flag] = MappingProxyType({}),
+    environ: Mapping[str, str] | None = None,
+    *,
+    read_file: bool = True,
 ) -> Settings:
     """Reads every setting; the first source that has it wins.
 
     Args:
         flags: by the setting's name with underscores; None is not given.
         environ: environment variables; None for the process's own.
+        read_file: the settings file is read, where one is named; not by commands that need
+            nothing of what it can say.
 
     Raises:
         SettingsError: a value cannot be used, or a flag is none of the settings.
+        ProfileError: the settings file cannot be used.
     """
     environ = os.environ if environ is None else environ
     given = {name: _text_of(value) for name, value in flags.items() if value is not None}
@@ -137,6 +159,12 @@ def load_settings(
         if variable and text and not _is_service_link(name, text):
             values[name] = setting.read(variable, text)
     values |= _profile_sources(given, environ)
+    path = values.get("config")
+    if read_file and isinstance(path, str):
+        from gateway.config import load_config  # noqa: PLC0415 - only who has a file pays for YAML
+
+        config = load_config(path, environ)
+        values = {**config.settings, "config_file": config, **values}
     return Settings(**values)  # type: ignore[arg-type]  # each row reads what its field holds
 
 
@@ -277,6 +305,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = MappingProxyType(
     {
         "host": _Setting(_parse_host, "a host name or an address"),
         "port": _whole(0, 65535),
+        "config": _PATH,
         "model_id": _TEXT,
         "worker_urls": _Setting(_parse_urls, "one or more URLs"),
         "worker_api_key": _Setting(str.strip, "a key", secret=True),
@@ -286,6 +315,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = MappingProxyType(
         "sampling_param_conflict": _choice("reject", "allow"),
         "workers": _whole(1, 1024),
         "max_inflight": _whole(1, 16384),
+        "max_inflight_per_client": _whole(1, 16384),
         "api_keys_file": _PATH,
         "forward_authorization": _Setting(_parse_switch, "true or false"),
         "log_format": _choice("json", "text"),
@@ -295,6 +325,9 @@ _SETTINGS: Final[Mapping[str, _Setting]] = MappingProxyType(
         "stream_idle_timeout_in_seconds": _SECONDS,
         "stream_keepalive_in_seconds": _SECONDS,
         "anthropic_default_max_tokens": _whole(1, 2**31 - 1),
+        "max_retries": _whole(0, 100),
+        "retry_backoff_initial": _whole(0, 60_000),
+        "retry_backoff_max": _whole(0, 60_000),
         "body_timeout_in_seconds": _SECONDS,
         "send_timeout_in_seconds": _SECONDS,
     }

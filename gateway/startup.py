@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from gateway.api_keys import ApiKeys, load_api_keys
+from gateway.config import NO_URL, ConfigError
 from gateway.engine.servers import Server, ServerPool, servers_of_urls
 from gateway.profile import Choice, ProfileError, override_sampling, select
 from gateway.settings import Flag, Settings, SettingsError, load_settings, unknown_variables
@@ -87,11 +88,16 @@ def load_choice(settings: Settings) -> Choice:
 
 
 def _build_servers(settings: Settings) -> tuple[Server, ...]:
+    if settings.config_file is not None:
+        if settings.worker_urls or settings.worker_api_key:
+            given = "--worker-urls" if settings.worker_urls else "--worker-api-key"
+            raise SettingsError(
+                f"{given} is given beside --config {settings.config}: the engines and their keys"
+                " are named by one of them; drop the other"
+            )
+        return settings.config_file.servers
     if not settings.worker_urls:
-        raise SettingsError(
-            "no base URL configured: either set sgl_key_config.url on the key"
-            " or set network_config.base_url"
-        )
+        raise SettingsError(NO_URL)
     try:
         servers = servers_of_urls(settings.worker_urls, settings.worker_api_key)
         ServerPool(servers)
@@ -132,6 +138,9 @@ def start_or_exit() -> Launch:
 def announce() -> None:
     """Logs the line that names what is served with; never an address or a key."""
     launch = current()
+    config = launch.settings.config_file
+    for finding in config.warnings if config else ():
+        _LOG.warning("%s", finding)
     for name in unknown_variables():
         _LOG.warning("the environment variable %s is not a setting; it has no effect", name)
     loaded = launch.choice.loaded
@@ -140,6 +149,7 @@ def announce() -> None:
         "source": loaded.source,
         "why": launch.choice.why,
         "digest": loaded.digest,
+        "config": launch.settings.config,
         "model": launch.settings.model_id,
         "servers": tuple(server.name for server in launch.servers),
         "clients": "with a key" if launch.api_keys else "open",
@@ -210,7 +220,8 @@ def refuse(error: Exception) -> NoReturn:
 def reason(error: Exception) -> str:
     """An error of settings or profile as one line; of many findings the first."""
     first, *others = str(error).splitlines() or [type(error).__name__]
-    return f"{first} (and {len(others)} more: see sgl-gateway validate)" if others else first
+    command = "check-config" if isinstance(error, ConfigError) else "validate"
+    return f"{first} (and {len(others)} more: see sgl-gateway {command})" if others else first
 
 
 def _address_error(host: str, port: int, error: OSError) -> str:

@@ -54,7 +54,7 @@ def health(
 
 def _own_url() -> str:
     """Of the gateway that the same environment would start; no address is asked on loopback."""
-    settings = load_settings()
+    settings = load_settings(read_file=False)
     anywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}  # noqa: S104 - is read
     host = anywhere.get(settings.host, settings.bind.rpartition(":")[0])
     return f"http://{host}:{settings.port}"

@@ -56,6 +56,7 @@ def load_choice(
             "api_profile": api_profile,
             "override_sampling_params": override_sampling_params,
             "sampling_param_conflict": sampling_param_conflict,
-        }
+        },
+        read_file=False,
     )
     return startup.load_choice(settings)

@@ -39,6 +39,10 @@ def serve(
     port: Annotated[
         str | None, _option("--port", "N", "The port; 0: any that is free (8080).")
     ] = None,
+    config: Annotated[
+        str | None,
+        _option("--config", "FILE", "A settings file that names the engines and their keys."),
+    ] = None,
     model_id: Annotated[
         str | None, _option("--model-id", "NAME", "The one model that is served.")
     ] = None,
@@ -117,6 +121,7 @@ def serve(
     flags = {
         "host": host,
         "port": port,
+        "config": config,
         "model_id": model_id,
         "worker_urls": worker_urls or None,
         "worker_api_key": worker_api_key,

@@ -75,8 +75,6 @@ class Config:
 class ConfigError(ProfileError):
     """A settings file that cannot be used."""
 
-    checked_by = "check-config"
-
 
 def load_config(path: str, environ: Mapping[str, str]) -> Config:
     """Loads a settings file.
