@@ -93,6 +93,11 @@ def bad_request(message: str, param: str | None = None) -> GatewayError:
     return GatewayError(BAD_REQUEST, message, param=param)
 
 
+def body_too_large(max_bytes: int) -> GatewayError:
+    """A 413: the body is larger than the profile's `limits.max_body_bytes`."""
+    return GatewayError(BODY_TOO_LARGE, f"The request body is larger than {max_bytes} bytes.")
+
+
 class EngineFault(GatewayError):  # noqa: N818 - it tells of a fault; GatewayError is the error
     """A failure on the engine's side, or on the way to it.
 

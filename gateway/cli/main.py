@@ -13,6 +13,7 @@ import typer
 
 from gateway import __version__
 from gateway.cli import (
+    check_request,
     demo,
     diff,
     health,
@@ -29,7 +30,17 @@ CANNOT: Final = 2
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 
-_COMMANDS: Final = (serve, demo, print_profile, validate, presets, schema, diff, health)
+_COMMANDS: Final = (
+    serve,
+    demo,
+    print_profile,
+    validate,
+    presets,
+    schema,
+    diff,
+    check_request,
+    health,
+)
 
 
 def build_app() -> typer.Typer:

@@ -15,11 +15,11 @@ from gunicorn.http.errors import ParseException
 
 from gateway.errors import (
     BODY_STALLED,
-    BODY_TOO_LARGE,
     UNSUPPORTED_MEDIA,
     ClientGone,
     GatewayError,
     bad_request,
+    body_too_large,
 )
 from gateway.web.reaper import Reaper
 
@@ -69,7 +69,7 @@ def read_body(environ: dict[str, Any], max_bytes: int, limits: BodyLimits) -> by
     decode = _decoder_of(environ.get("HTTP_CONTENT_ENCODING", ""))
     length = _content_length(environ)
     if length is not None and length > max_bytes:
-        raise _too_large(max_bytes)
+        raise body_too_large(max_bytes)
     raw = _read(environ, length, max_bytes, limits)
     return raw if decode is None else decode(raw, max_bytes)
 
@@ -131,7 +131,7 @@ def _read_whole(source: _Input, length: int | None, max_bytes: int) -> bytes:
         pieces.append(piece)
         size += len(piece)
     if size > max_bytes:
-        raise _too_large(max_bytes)
+        raise body_too_large(max_bytes)
     if length is not None and size < length:
         raise bad_request(f"The request body ended after {size} of {length} bytes.")
     return b"".join(pieces)
@@ -166,7 +166,7 @@ def _inflate(raw: bytes, max_bytes: int) -> bytes:
         pieces.append(piece)
         room -= len(piece)
         if room <= 0:
-            raise _too_large(max_bytes)
+            raise body_too_large(max_bytes)
         if not inflater.eof:
             raise _corrupt()
         rest = inflater.unused_data
@@ -187,7 +187,7 @@ def _unzstd(raw: bytes, max_bytes: int) -> bytes:
         pieces.append(piece)
         room -= len(piece)
         if room <= 0:
-            raise _too_large(max_bytes)
+            raise body_too_large(max_bytes)
         if not decompressor.eof:
             raise _corrupt()
         rest = decompressor.unused_data
@@ -200,10 +200,6 @@ _DECODERS: Final[dict[str, _Decode]] = {
     "deflate": _inflate,
     "zstd": _unzstd,
 }
-
-
-def _too_large(max_bytes: int) -> GatewayError:
-    return GatewayError(BODY_TOO_LARGE, f"The request body is larger than {max_bytes} bytes.")
 
 
 def _stalled() -> GatewayError:

@@ -9,7 +9,6 @@ from gateway import jsonbody
 from gateway.api_keys import ApiKeys
 from gateway.dialects.errors import failure_of
 from gateway.errors import (
-    NOT_FOUND,
     OVERLOADED,
     UNSUPPORTED_OPERATION,
     ClientGone,
@@ -18,6 +17,7 @@ from gateway.errors import (
 from gateway.routes import Route
 from gateway.service.gateway import Gateway, Reply
 from gateway.service.models import ModelList
+from gateway.service.protocols import require_on
 from gateway.service.work import Admission, Work, start_work
 from gateway.telemetry.record import Sink
 from gateway.web.auth import authenticate
@@ -74,10 +74,8 @@ class InferenceResource:
 
     def _reply(self, req: falcon.Request, work: Work) -> Reply:
         profile = self._gateway.profile
-        if self._route.protocol in profile.protocols_off:
-            off = GatewayError(NOT_FOUND, f"There is nothing at {self._route.path}.")
-            return self._gateway.error_reply(work, failure_of(off))
         try:
+            require_on(profile, self._route)
             authenticate(req.env, self._keys)
             work.hold(self._admission.enter())
         except GatewayError as error:
