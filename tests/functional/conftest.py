@@ -85,8 +85,8 @@ class Client(testing.TestClient):
 def serve(engine, tmp_path):
     """Serves a profile: `serve(yaml, **settings)` gives a `Client`.
 
-    `servers` are keys in the long form, each the fields of one but its URL; an alias is a text,
-    or a text and whether it is served on the engine's Messages route.
+    `servers` are ready ones, or each the fields of one but its URL; an alias is a text, or a text
+    and whether it is served on the engine's Messages route.
     """
 
     def build(profile=None, *, preset=None, urls=None, servers=None, **settings):
@@ -105,6 +105,8 @@ def serve(engine, tmp_path):
         return client
 
     def key(number, fields):
+        if isinstance(fields, Server):
+            return fields
         aliases = {
             name: Alias(*((stands_for,) if isinstance(stands_for, str) else stands_for))
             for name, stands_for in fields.get("aliases", {}).items()
