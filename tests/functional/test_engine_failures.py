@@ -130,7 +130,23 @@ def first_frame_says_full(conn):
     conn.chunk(b"")
 
 
+def whole(body):
+    """A script that answers with this whole body."""
+
+    def script(conn):
+        conn.read_request()
+        conn.reply(json.dumps(body).encode(), headers=("content-type: application/json",))
+
+    return script
+
+
+ABORTED = {
+    "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "abort"}],
+}
 TRIED_AGAIN = {
+    "gives up": (whole(ABORTED), False),
+    "no answer": (whole("a page of a proxy"), False),
+    "an error in a 200": (whole({"error": {"message": "boom"}}), False),
     "503": (status_of(503), False),
     "502": (status_of(502), False),
     "closes": (closes, False),
