@@ -152,53 +152,51 @@ def _decoder_of(encoding: str) -> _Decode | None:
     return _DECODERS[name]
 
 
-def _inflate(raw: bytes, max_bytes: int) -> bytes:
-    """gzip (of any number of members) or zlib."""
-    pieces: list[bytes] = []
-    room = max_bytes + 1
-    rest = raw
-    while rest:
-        inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
-        try:
-            piece = inflater.decompress(rest, room)
-        except zlib.error:
-            raise _corrupt() from None
-        pieces.append(piece)
-        room -= len(piece)
-        if room <= 0:
-            raise body_too_large(max_bytes)
-        if not inflater.eof:
-            raise _corrupt()
-        rest = inflater.unused_data
-    return b"".join(pieces)
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def _unzstd(raw: bytes, max_bytes: int) -> bytes:
-    """zstd, of any number of frames."""
-    pieces: list[bytes] = []
-    room = max_bytes + 1
-    rest = raw
-    while rest:
-        decompressor = zstd.ZstdDecompressor()
-        try:
-            piece = decompressor.decompress(rest, room)
-        except zstd.ZstdError:
-            raise _corrupt() from None
-        pieces.append(piece)
-        room -= len(piece)
-        if room <= 0:
-            raise body_too_large(max_bytes)
-        if not decompressor.eof:
-            raise _corrupt()
-        rest = decompressor.unused_data
-    return b"".join(pieces)
+def _build_decoder(build: Callable[[], _Decompressor], broken: type[Exception]) -> _Decode:
+    """Decodes any number of members (gzip) or frames (zstd), one after the other.
 
+    Args:
+        build: makes what reads one of them.
+        broken: what that raises where it cannot.
+    """
+
+    def decode(raw: bytes, max_bytes: int) -> bytes:
+        pieces: list[bytes] = []
+        room = max_bytes + 1
+        rest = raw
+        while rest:
+            decompressor = build()
+            try:
+                piece = decompressor.decompress(rest, room)
+            except broken:
+                raise _corrupt() from None
+            pieces.append(piece)
+            room -= len(piece)
+            if room <= 0:
+                raise body_too_large(max_bytes)
+            if not decompressor.eof:
+                raise _corrupt()
+            rest = decompressor.unused_data
+        return b"".join(pieces)
+
+    return decode
+
+
+_inflate: Final = _build_decoder(lambda: zlib.decompressobj(_GZIP_OR_ZLIB), zlib.error)
 
 _DECODERS: Final[dict[str, _Decode]] = {
     "gzip": _inflate,
     "x-gzip": _inflate,
     "deflate": _inflate,
-    "zstd": _unzstd,
+    "zstd": _build_decoder(zstd.ZstdDecompressor, zstd.ZstdError),
 }
 
 
