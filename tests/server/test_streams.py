@@ -174,6 +174,16 @@ CUTS = {
 }
 
 
+def failing(cut, wire):
+    """The script of an engine that takes a request and then fails in a way."""
+
+    def script(conn):
+        conn.read_request()
+        cut(conn, wire)
+
+    return script
+
+
 @pytest.fixture
 def impatient(serve):
     """A gateway whose limits are short."""
@@ -188,15 +198,7 @@ def impatient(serve):
 
 def test_a_failure_mid_stream_is_told(impatient, scripted, call, wire):
     """After the commit point a failure is one error event and the end, never a [DONE]."""
-
-    def script_of(cut):
-        def script(conn):
-            conn.read_request()
-            cut(conn, wire)
-
-        return script
-
-    gateway = impatient(scripted(*map(script_of, CUTS)))
+    gateway = impatient(scripted(*(failing(cut, wire) for cut in CUTS)))
     for cut, code in CUTS.items():
         caller = call(gateway).post(wire.chat_body(stream=True), headers=["connection: close"])
         text = caller.rest()
@@ -257,15 +259,7 @@ EARLY = {
 
 def test_a_failure_before_the_first_event_is_an_http_error(impatient, scripted, call, wire):
     """Until something was said, a failure has its status, though the engine had answered 200."""
-
-    def script_of(cut):
-        def script(conn):
-            conn.read_request()
-            cut(conn, wire)
-
-        return script
-
-    gateway = impatient(scripted(*map(script_of, EARLY)))
+    gateway = impatient(scripted(*(failing(cut, wire) for cut in EARLY)))
     for cut, (status, code, retry_after) in EARLY.items():
         caller = call(gateway).post(wire.chat_body(stream=True), headers=["connection: close"])
         head, _, body = caller.rest().partition(b"\r\n\r\n")
