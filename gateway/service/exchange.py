@@ -26,18 +26,14 @@ from gateway.dialects.composed import ComposedRelay
 from gateway.dialects.engine_json import parse_engine_object
 from gateway.dialects.errors import protocol_failure
 from gateway.dialects.relay import Relay
-from gateway.errors import GatewayError, bad_request
+from gateway.errors import GatewayError
 from gateway.jsonbody import REMOVE, Body, Edits
 from gateway.routes import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, INPUT_TOKENS, Dialect
 from gateway.routes import MESSAGES as MESSAGES_ROUTE
+from gateway.service.engine_body import Side, engine_edits, messages_body, passed_through
 from gateway.service.prepare import Prepared, is_true
 
 _PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
-
-_SAME_IN_MESSAGES: Final = frozenset({"temperature", "top_p", "top_k", "max_tokens"})
-"""Fields that Chat and Messages call the same: the contract's edits of them fit either body."""
-
-_MESSAGES_TOKENS: Final = frozenset({"max_completion_tokens", "max_tokens"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +59,6 @@ class Exchange:
     second_body: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The engine's side of an exchange.
-
-    Attributes:
-        model: the name that it is sent.
-        messages: it is spoken to in Messages.
-        default_max_tokens: for a Messages engine, where the request sets no budget.
-    """
-
-    model: str
-    messages: bool = False
-    default_max_tokens: Callable[[], int] = lambda: 4096
-
-
 def build_exchange(prepared: Prepared, side: Side) -> Exchange:
     """The exchange of a request with an engine.
 
@@ -87,13 +68,6 @@ def build_exchange(prepared: Prepared, side: Side) -> Exchange:
     if prepared.route in _FIXED:
         return _FIXED[prepared.route](prepared, side)
     return _BUILDERS[prepared.route.dialect, side.messages](prepared, side)
-
-
-def _edits(prepared: Prepared, side: Side) -> Edits:
-    """The hub's edits, the model's name among them."""
-    if prepared.hub.get("model") == side.model:
-        return prepared.edits
-    return {**prepared.edits, "model": jsonbody.render_value(side.model)}
 
 
 def _echo(prepared: Prepared, side: Side) -> str | None:
@@ -112,7 +86,7 @@ def _look(prepared: Prepared, side: Side, edits: Edits) -> chat.Look:
 
 def _relayed(prepared: Prepared, side: Side) -> Exchange:
     """Chat to Chat, and completions."""
-    edits = _edits(prepared, side)
+    edits = engine_edits(prepared, side)
     look = _look(prepared, side, edits)
     dialect = prepared.route.dialect
     return Exchange(
@@ -135,7 +109,7 @@ def _chat_to_messages(prepared: Prepared, side: Side) -> Exchange:
 
     return Exchange(
         path=MESSAGES_ROUTE.path,
-        body=_messages_body(prepared, side),
+        body=messages_body(prepared, side),
         parse_reply=parse_reply,
         build_relay=lambda: anthropic_engine.MessagesToChatRelay(
             model=prepared.asked, created=created, look=look, request_id=prepared.request_id
@@ -148,7 +122,7 @@ def _responses_to_chat(prepared: Prepared, side: Side) -> Exchange:
     answer = _response_of(prepared)
     return Exchange(
         path=CHAT.path,
-        body=prepared.hub.edit(_edits(prepared, side)),
+        body=prepared.hub.edit(engine_edits(prepared, side)),
         parse_reply=lambda raw: answer.render(_parsed(raw)),
         build_relay=answer.relay,
         keepalive=responses.KEEPALIVE,
@@ -173,7 +147,7 @@ def _responses_to_messages(prepared: Prepared, side: Side) -> Exchange:
 
     return Exchange(
         path=MESSAGES_ROUTE.path,
-        body=_messages_body(prepared, side),
+        body=messages_body(prepared, side),
         parse_reply=parse_reply,
         build_relay=build_relay,
         keepalive=responses.KEEPALIVE,
@@ -235,7 +209,7 @@ def _messages_to_chat(prepared: Prepared, side: Side) -> Exchange:
 
     return Exchange(
         path=CHAT.path,
-        body=prepared.hub.edit(_edits(prepared, side)),
+        body=prepared.hub.edit(engine_edits(prepared, side)),
         parse_reply=parse_reply,
         build_relay=lambda: messages.ChatToMessagesRelay(
             model=prepared.asked,
@@ -251,7 +225,7 @@ def _messages_to_messages(prepared: Prepared, side: Side) -> Exchange:
     echo = _echo(prepared, side)
     return Exchange(
         path=MESSAGES_ROUTE.path,
-        body=_passed_through(prepared, side),
+        body=passed_through(prepared, side),
         parse_reply=lambda raw: anthropic_engine.parse_messages_reply(raw, echo),
         build_relay=lambda: anthropic_engine.MessagesRelay(
             model=echo, request_id=prepared.request_id
@@ -259,62 +233,6 @@ def _messages_to_messages(prepared: Prepared, side: Side) -> Exchange:
         keepalive=_PING,
         messages=True,
     )
-
-
-def _passed_through(prepared: Prepared, side: Side) -> bytes:
-    """A Messages body for a Messages engine: the client's, the contract's edits in place.
-
-    A contract that changes a field under a name that only Chat has cannot be applied so; then
-    the body is rendered anew from the hub.
-    """
-    for name in anthropic_engine.unsayable(prepared.body.keys()):
-        _require_sayable(name, prepared.body.get(name))
-    changed = {
-        name: value
-        for name, value in prepared.edits.items()
-        if value is not REMOVE and not (name in prepared.written and _cannot_say(name, value))
-    }
-    if changed.keys() - _SAME_IN_MESSAGES - set(anthropic_engine.unsayable(changed)):
-        return _messages_body(prepared, side)
-    edits = {name: value for name, value in changed.items() if name in _SAME_IN_MESSAGES}
-    budget = prepared.hub.get_raw("max_tokens")
-    if prepared.body.is_unset("max_tokens") and "max_tokens" not in edits and budget is not None:
-        edits["max_tokens"] = budget
-    if prepared.asked != side.model:
-        edits["model"] = jsonbody.render_value(side.model)
-    edited = prepared.body.edited(edits)
-    return edited.edit(anthropic_engine.passthrough_edits(edited))
-
-
-def _messages_body(prepared: Prepared, side: Side) -> bytes:
-    """The hub as a Messages body.
-
-    What the profile writes in and Messages cannot say is left out: the start says so, and the
-    client, who did not send it, is not to blame.
-    """
-    edits = {
-        name: value
-        for name, value in _edits(prepared, side).items()
-        if not (name in prepared.written and _cannot_say(name, value))
-    }
-    fields = jsonbody.parse_value(prepared.hub.edit(edits))
-    if not isinstance(fields, dict):
-        raise TypeError("a body is an object")
-    default = 1
-    if all(not fields.get(name) for name in _MESSAGES_TOKENS):
-        default = side.default_max_tokens()
-    return jsonbody.render_value(anthropic_engine.to_messages(fields, default_max_tokens=default))
-
-
-def _cannot_say(name: str, value: object) -> bool:
-    return isinstance(value, bytes) and not anthropic_engine.can_say(
-        name, jsonbody.parse_value(value)
-    )
-
-
-def _require_sayable(name: str, value: object) -> None:
-    if not anthropic_engine.can_say(name, value):
-        raise bad_request(f"{name} cannot be served on this model's Messages endpoint.", name)
 
 
 def _embeddings(prepared: Prepared, side: Side) -> Exchange:
@@ -329,7 +247,7 @@ def _embeddings(prepared: Prepared, side: Side) -> Exchange:
 
     return Exchange(
         path=EMBEDDINGS.path,
-        body=prepared.hub.edit(_edits(prepared, side)),
+        body=prepared.hub.edit(engine_edits(prepared, side)),
         parse_reply=parse_reply,
     )
 
@@ -340,7 +258,7 @@ def _count(prepared: Prepared, side: Side) -> Exchange:
     Its counter refuses `thinking` where its model has no such mode, and a generation does not:
     then it is asked again without.
     """
-    edits = _edits(prepared, side)
+    edits = engine_edits(prepared, side)
     again = prepared.hub.edit({**edits, "thinking": REMOVE})
     responding = prepared.route is INPUT_TOKENS
 

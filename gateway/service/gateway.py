@@ -36,7 +36,8 @@ from gateway.errors import (
 )
 from gateway.profile import Profile, ProfileService
 from gateway.routes import Governs
-from gateway.service.exchange import Exchange, Side, build_exchange
+from gateway.service.engine_body import Side
+from gateway.service.exchange import Exchange, build_exchange
 from gateway.service.models import ModelCards
 from gateway.service.names import Names, asked_model, build_names, not_served
 from gateway.service.prepare import Prepared, prepare

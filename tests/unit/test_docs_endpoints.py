@@ -22,7 +22,8 @@ from gateway.jsonbody import parse_object
 from gateway.profile import load_preset
 from gateway.routes import ROUTES, Dialect
 from gateway.service import gateway as service
-from gateway.service.exchange import Side, build_exchange
+from gateway.service.engine_body import Side
+from gateway.service.exchange import build_exchange
 from gateway.service.prepare import prepare
 from gateway.service.work import start_work
 from gateway.web.resources import UNSUPPORTED
