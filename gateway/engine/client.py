@@ -16,8 +16,6 @@ Messages are for clients and never name a server or its address.
 """
 
 import math
-import socket
-import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,6 +29,7 @@ from requests.structures import CaseInsensitiveDict
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from gateway.engine.faults import Lost, fault_of
 from gateway.engine.framing import Framing, FramingError, UntilClose, framing_of
 from gateway.engine.servers import Server
 from gateway.engine.transport import (
@@ -44,7 +43,6 @@ from gateway.engine.transport import (
 from gateway.engine.watch import Watch
 from gateway.errors import (
     UPSTREAM_PROTOCOL,
-    UPSTREAM_UNREACHABLE,
     ClientGone,
     EngineFault,
     GatewayError,
@@ -172,7 +170,7 @@ class EngineClient:
         request = _prepare(method, url, headers, body)
         try:
             return self._send(request, exchange)
-        except _Lost as lost:
+        except Lost as lost:
             if not exchange.reused:
                 raise lost.fault from lost
         # The engine closed a connection that idled, just as the request was on its way. The
@@ -180,7 +178,7 @@ class EngineClient:
         again = Exchange(watch, limits, exchange.deadline_s, fresh=True)
         try:
             return self._send(request, again)
-        except _Lost as lost:
+        except Lost as lost:
             raise lost.fault from lost
 
     def _send(self, request: PreparedRequest, exchange: Exchange) -> "Answer":
@@ -194,7 +192,7 @@ class EngineClient:
                     verify=self._verify,
                 )
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-            raise _fault_of(error, exchange) from error
+            raise fault_of(error, exchange) from error
         return Answer(response, exchange)
 
 
@@ -221,55 +219,6 @@ def _quote(url: str) -> str:
 
 
 _HEADERS: Final = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "sgl-gateway"}
-
-
-class _Lost(Exception):  # noqa: N818 - carries the fault it becomes
-    """The connection went before any byte of an answer."""
-
-    def __init__(self, fault: EngineFault) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
-
-
-def _fault_of(error: BaseException, exchange: Exchange) -> Exception:
-    if exchange.begun:
-        return EngineFault(
-            UPSTREAM_PROTOCOL, "The engine sent an answer whose head cannot be read."
-        )
-    if exchange.connected:
-        text = "The engine closed the connection before it answered."
-        return _Lost(EngineFault(UPSTREAM_UNREACHABLE, text, retriable=True))
-    reason = next(
-        (text for kind, text in _UNREACHED if _caused_by(error, kind)),
-        "it cannot be connected to",
-    ).format(connect_s=exchange.limits.connect_s)
-    return EngineFault(
-        UPSTREAM_UNREACHABLE,
-        f"The engine cannot be reached: {reason}.",
-        retriable=True,
-        refused=True,
-    )
-
-
-_UNREACHED: Final[tuple[tuple[type[BaseException], str], ...]] = (
-    (socket.gaierror, "its name is not known"),
-    (TimeoutError, "no connection within {connect_s:g} s"),
-    (ssl.SSLError, "no secure connection"),
-    (ConnectionRefusedError, "the connection was refused"),
-    (ConnectionResetError, "the connection was reset"),
-)
-
-_DEEPEST_CAUSE: Final = 10
-
-
-def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
-    """Whether an exception of this type is at the root of what requests and urllib3 made."""
-    for _ in range(_DEEPEST_CAUSE):
-        if error is None or isinstance(error, kind):
-            break
-        inner = (getattr(error, "reason", None), *error.args[:1], error.__cause__)
-        error = next((one for one in inner if isinstance(one, BaseException)), None)
-    return isinstance(error, kind)
 
 
 class Answer:
