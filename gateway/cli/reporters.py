@@ -7,8 +7,8 @@ for the working directory, to name files as the repository does).
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
 from types import MappingProxyType
@@ -18,7 +18,32 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from gateway.profile import Finding
 
-Reporter = Callable[[Sequence["Finding"]], str]
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """The rules that findings are about.
+
+    Attributes:
+        rules: by id, each in one sentence.
+        warnings: ids of those whose findings are warnings only.
+    """
+
+    rules: Mapping[str, str]
+    warnings: Collection[str] = ()
+
+    def level(self, finding: "Finding") -> str:
+        """`error` or `warning`."""
+        return "warning" if finding.rule in self.warnings else "error"
+
+
+def profile_rules() -> Rulebook:
+    """The rules of profiles."""
+    from gateway.profile import RULES
+
+    return Rulebook(RULES)
+
+
+Reporter = Callable[[Sequence["Finding"], Rulebook], str]
 """Findings in, the text for standard output out: it ends with a newline, or is empty."""
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -33,13 +58,17 @@ class Format(StrEnum):
     SARIF = "sarif"
 
 
-def render_text(findings: Sequence["Finding"]) -> str:
+def render_text(findings: Sequence["Finding"], book: Rulebook) -> str:
     """One line a finding, `file:line:column: rule: message`, which editors can jump to."""
-    return "".join(f"{finding}\n" for finding in findings)
+    return "".join(
+        f"{finding}{' (a warning)' if finding.rule in book.warnings else ''}\n"
+        for finding in findings
+    )
 
 
-def render_json(findings: Sequence["Finding"]) -> str:
+def render_json(findings: Sequence["Finding"], book: Rulebook) -> str:
     """A list of objects with the keys file, line, column, rule, path and message."""
+    del book
     return json.dumps([asdict(finding) for finding in findings], indent=2) + "\n"
 
 
@@ -47,10 +76,11 @@ _COMMAND_DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _COMMAND_PROPERTY: Final = _COMMAND_DATA | str.maketrans({":": "%3A", ",": "%2C"})
 
 
-def render_github(findings: Sequence["Finding"]) -> str:
+def render_github(findings: Sequence["Finding"], book: Rulebook) -> str:
     """One workflow command a finding: an annotation at the place in the pull request."""
     return "".join(
-        f"::error file={f.file.translate(_COMMAND_PROPERTY)},line={f.line},col={f.column},"
+        f"::{book.level(f)} "
+        f"file={f.file.translate(_COMMAND_PROPERTY)},line={f.line},col={f.column},"
         f"title={f.rule.translate(_COMMAND_PROPERTY)}::{f.message.translate(_COMMAND_DATA)}\n"
         for f in findings
     )
@@ -67,7 +97,7 @@ def _artifact(file: str) -> dict[str, str]:
     return {"uri": uri, "uriBaseId": "%SRCROOT%"}
 
 
-def _result(finding: "Finding", rule_index: int) -> dict[str, object]:
+def _result(finding: "Finding", rule_index: int, level: str) -> dict[str, object]:
     """One result of a SARIF run."""
     location: dict[str, object] = {
         "physicalLocation": {
@@ -80,23 +110,24 @@ def _result(finding: "Finding", rule_index: int) -> dict[str, object]:
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
-        "level": "error",
+        "level": level,
         "message": {"text": finding.message},
         "locations": [location],
     }
 
 
-def render_sarif(findings: Sequence["Finding"]) -> str:
+def render_sarif(findings: Sequence["Finding"], book: Rulebook) -> str:
     """A SARIF 2.1.0 log with one run: every rule there is, and one result a finding."""
     from gateway import __version__
-    from gateway.profile import RULES
 
-    indices = {rule: index for index, rule in enumerate(RULES)}
-    rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in RULES.items()]
+    indices = {rule: index for index, rule in enumerate(book.rules)}
+    rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in book.rules.items()]
     run = {
         "tool": {"driver": {"name": "sgl-gateway", "version": __version__, "rules": rules}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, indices[finding.rule]) for finding in findings],
+        "results": [
+            _result(finding, indices[finding.rule], book.level(finding)) for finding in findings
+        ],
     }
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2) + "\n"

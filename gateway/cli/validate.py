@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.reporters import REPORTERS, Format
+from gateway.cli.reporters import REPORTERS, Format, profile_rules
 
 
 def register(app: typer.Typer) -> None:
@@ -36,8 +36,10 @@ def validate(
     by_file = {file: check_file(file) for file in files}
     # Two files that extend the same broken one have its findings in common.
     findings = list(dict.fromkeys(found for file in by_file.values() for found in file))
-    typer.echo(REPORTERS[output](findings).encode(errors="backslashreplace"), nl=False)
-    typer.echo(_summary(len(findings), sum(map(bool, by_file.values())), len(by_file)), err=True)
+    text = REPORTERS[output](findings, profile_rules())
+    typer.echo(text.encode(errors="backslashreplace"), nl=False)
+    invalid = sum(map(bool, by_file.values()))
+    typer.echo(_summary(len(findings), invalid, len(by_file)), err=True)
     raise typer.Exit(1 if findings else 0)
 
 

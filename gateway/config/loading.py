@@ -42,6 +42,8 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
         "empty-range": "The first wait before a retry is no longer than the longest.",
         "no-effect": "Keys of Bifrost that mean nothing here may as well be left out.",
         "never-used": "Every key and every alias can be reached by some request.",
+        "unreachable": "Every server that is enabled is ready and takes its key (with --probe).",
+        "unlisted-model": "A server lists the models that its key names (with --probe).",
     }
 )
 """Every rule of the settings file: its id, and the rule in one sentence."""
@@ -51,7 +53,7 @@ Parts = Mapping[str, Any]
 
 _KEYS: Final = "providers.sgl.keys"
 
-WARNINGS: Final = frozenset({"no-effect", "never-used"})
+WARNINGS: Final = frozenset({"no-effect", "never-used", "unlisted-model"})
 """Rules whose findings do not keep the file from being used."""
 
 
@@ -63,12 +65,14 @@ class Config:
         path: of the file.
         servers: one for each key, in its order.
         settings: by the setting's name; only what the file gives.
+        places: by the server's name, where its key stands, and its path.
         warnings: findings that do not keep it from being used.
     """
 
     path: str
     servers: tuple[Server, ...]
     settings: Mapping[str, object]
+    places: Mapping[str, tuple[Mark, str]]
     warnings: tuple[Finding, ...] = ()
 
 
@@ -128,7 +132,11 @@ def check_config(path: str, environ: Mapping[str, str]) -> tuple[Config | None, 
     settings = _settings(parts, network, path)
     warnings += _unserved(settings, servers, document)
     warnings = _in_order(warnings)
-    return Config(path, tuple(servers), settings, tuple(warnings)), warnings
+    places = {
+        entry["name"]: (node.mark, f"{_KEYS}[{index}]")
+        for index, (entry, node) in enumerate(zip(keys, nodes, strict=True))
+    }
+    return Config(path, tuple(servers), settings, places, tuple(warnings)), warnings
 
 
 def _mapping_at(node: MapNode, *names: str) -> MapNode:

@@ -167,9 +167,7 @@ class EnvText(Mapped):
             raise Problem("unset-variable", "has no name of a variable after env.: write env.NAME")
         name = reference.group(1)
         if name not in self._environ:
-            raise Problem(
-                "unset-variable", f"names the environment variable {name}, which is unset"
-            )
+            raise Problem("unset-variable", f"names the variable {name}, which is unset")
         return self._environ[name].strip()
 
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from gateway.cli.main import run
-from gateway.cli.reporters import REPORTERS, Format
+from gateway.cli.reporters import REPORTERS, Format, profile_rules
 from gateway.profile import RULES, Finding
 
 Run = Callable[..., tuple[int, str, str]]
@@ -316,7 +316,7 @@ def test_json_is_a_list_of_findings(command: Run) -> None:
         ("path", "limits.max_image"),
     ]
     assert "max_images" in message
-    assert REPORTERS["json"]([]) == "[]\n"
+    assert REPORTERS["json"]([], profile_rules()) == "[]\n"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_json_is_a_list_of_findings(command: Run) -> None:
 )
 def test_workflow_commands_are_escaped(file: str, message: str, expected: str) -> None:
     """Nothing in a name or a message ends a workflow command, its properties or a property."""
-    assert REPORTERS["github"]([finding(file, message)]) == expected
+    assert REPORTERS["github"]([finding(file, message)], profile_rules()) == expected
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_workflow_commands_are_escaped(file: str, message: str, expected: str) -
 )
 def test_sarif_names_files_by_relative_uris(file: str, uri: str) -> None:
     """A file is a URI relative to the repository, percent-encoded byte by byte."""
-    log = json.loads(REPORTERS["sarif"]([finding(file)]))
+    log = json.loads(REPORTERS["sarif"]([finding(file)], profile_rules()))
 
     [location] = log["runs"][0]["results"][0]["locations"]
     assert location["physicalLocation"]["artifactLocation"] == {
@@ -370,7 +370,7 @@ def test_sarif_names_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     inside, outside = str(tmp_path / "p" / "a.yaml"), "/etc/sgl router/profile.yaml"
 
-    log = json.loads(REPORTERS["sarif"]([finding(inside), finding(outside)]))
+    log = json.loads(REPORTERS["sarif"]([finding(inside), finding(outside)], profile_rules()))
 
     assert [
         result["locations"][0]["physicalLocation"]["artifactLocation"]
@@ -406,7 +406,7 @@ def test_sarif_is_well_formed(command: Run) -> None:
 
 def test_sarif_without_findings_has_an_empty_run() -> None:
     """Code scanning closes old alerts only where it is told that there are no results."""
-    log = json.loads(REPORTERS["sarif"]([]))
+    log = json.loads(REPORTERS["sarif"]([], profile_rules()))
 
     jsonschema.Draft202012Validator(SARIF_PART).validate(log)
     assert log["runs"][0]["results"] == []
