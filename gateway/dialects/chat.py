@@ -28,6 +28,7 @@ from gateway.dialects.errors import (
     EngineFailure,
     Failure,
     aborted_failure,
+    cut_off_failure,
     parse_error_frame,
     protocol_failure,
     render_error_event,
@@ -166,7 +167,7 @@ class ChatRelay:
         if self.done:
             return []
         if len(self._finished) < self._look.choices or self._seen - self._finished:
-            raise protocol_failure("The engine's stream was cut off.")
+            raise cut_off_failure()
         return self._end()
 
     def fail(self, failure: Failure) -> list[bytes]:

@@ -142,6 +142,11 @@ def aborted_failure() -> EngineFailure:
     return EngineFailure(failure_of_kind(UPSTREAM_ABORTED, "The engine aborted the generation."))
 
 
+def cut_off_failure() -> EngineFailure:
+    """The engine's stream ended before its answer did."""
+    return EngineFailure(failure_of_kind(UPSTREAM_PROTOCOL, "The engine's stream was cut off."))
+
+
 def parse_engine_error(status: int, body: bytes, *, own_key: bool = True) -> Failure:
     """Reads an engine's error reply.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway import sse
 from gateway.dialects.engine_json import parse_engine_object, raise_error
-from gateway.dialects.errors import EngineFailure, protocol_failure
+from gateway.dialects.errors import protocol_failure
 
 
 def parse_event(event: sse.Event) -> Mapping[str, Any] | None:
@@ -50,8 +50,3 @@ def read_index(payload: Mapping[str, Any]) -> int:
     if not isinstance(index, int) or isinstance(index, bool):
         raise protocol_failure("The engine sent an event without the index of its block.")
     return index
-
-
-def cut_off() -> EngineFailure:
-    """The stream ended without its `message_stop`."""
-    return protocol_failure("The engine's stream was cut off.")

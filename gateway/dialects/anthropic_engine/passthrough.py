@@ -27,12 +27,13 @@ from typing import Any, Final
 import msgspec
 
 from gateway import jsonbody, sse
-from gateway.dialects.anthropic_engine.events import cut_off, parse_event, read_index, read_object
+from gateway.dialects.anthropic_engine.events import parse_event, read_index, read_object
 from gateway.dialects.anthropic_engine.reply import read_blocks
 from gateway.dialects.engine_json import parse_engine_object
 from gateway.dialects.errors import (
     EngineFailure,
     Failure,
+    cut_off_failure,
     protocol_failure,
     render_error_event,
 )
@@ -201,7 +202,7 @@ class MessagesRelay:
     def finish(self) -> list[bytes]:
         """See `Relay`. An end that the engine left out is a cut: its answer may be one too."""
         if not self.done:
-            raise cut_off()
+            raise cut_off_failure()
         return []
 
     def fail(self, failure: Failure) -> list[bytes]:

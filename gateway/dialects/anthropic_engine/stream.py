@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from gateway import jsonbody, sse
-from gateway.dialects.anthropic_engine.events import cut_off, parse_event, read_index, read_object
+from gateway.dialects.anthropic_engine.events import parse_event, read_index, read_object
 from gateway.dialects.anthropic_engine.reply import (
     completion_id,
     read_usage,
@@ -38,6 +38,7 @@ from gateway.dialects.engine_json import read_text
 from gateway.dialects.errors import (
     EngineFailure,
     Failure,
+    cut_off_failure,
     protocol_failure,
     render_error_event,
 )
@@ -113,7 +114,7 @@ class MessagesToChatEvents:
             EngineFailure: its own end is missing, so that the answer may be cut.
         """
         if not self.done:
-            raise cut_off()
+            raise cut_off_failure()
         return []
 
     def _on_start(self, payload: Mapping[str, Any]) -> list[Chunk]:

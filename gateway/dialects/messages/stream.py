@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from gateway import jsonbody, sse
 from gateway.dialects.engine_json import parse_engine_object, raise_error
-from gateway.dialects.errors import Failure, protocol_failure, render_error_event
+from gateway.dialects.errors import Failure, cut_off_failure, protocol_failure, render_error_event
 from gateway.dialects.messages.reply import (
     calls_of,
     empty_block,
@@ -135,7 +135,7 @@ class ChatToMessagesRelay:
         if self._state in _ENDED:
             return []
         if self._finish is None:
-            raise protocol_failure("The engine's stream ended before the answer was complete.")
+            raise cut_off_failure()
         self._end()
         return self._take_frames()
 

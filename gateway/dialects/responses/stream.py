@@ -25,6 +25,7 @@ from gateway import jsonbody, sse
 from gateway.dialects.engine_json import parse_engine_object, raise_error, read_text
 from gateway.dialects.errors import (
     Failure,
+    cut_off_failure,
     protocol_failure,
 )
 from gateway.dialects.responses.answer import Answer, Event
@@ -84,7 +85,7 @@ class ChatToResponsesRelay:
         if self.done:
             return []
         if not self._answer.ended:
-            raise protocol_failure("The engine's stream was cut off.")
+            raise cut_off_failure()
         return self._end()
 
     def fail(self, failure: Failure) -> list[bytes]:
