@@ -189,6 +189,11 @@ def server_environment(flags: Mapping[str, Flag]) -> dict[str, str]:
     return {**os.environ, **export_flags(flags)}
 
 
+def environment() -> Mapping[str, str]:
+    """The process's own environment, for what a settings file names of it."""
+    return os.environ
+
+
 def demo_environment() -> dict[str, str]:
     """The process's environment without the gateway's settings; only a named profile stays."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}

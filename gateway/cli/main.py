@@ -13,6 +13,7 @@ import typer
 
 from gateway import __version__
 from gateway.cli import (
+    check_config,
     check_request,
     demo,
     diff,
@@ -39,6 +40,7 @@ _COMMANDS: Final = (
     schema,
     diff,
     check_request,
+    check_config,
     health,
 )
 
