@@ -39,6 +39,9 @@ def pytest_collection_finish(session):
             install.engine_home()
     except install.InstallError as error:
         pytest.exit(f"the rig of the engine tests: {error}", returncode=1)
+    if LIVE is None:
+        wanted = {name for item in session.items for name in item.fixturenames}
+        FLEET.begin([shared for name, shared in SHARED.items() if name in wanted])
 
 
 class Fleet:
@@ -48,11 +51,16 @@ class Fleet:
         self._engines = {}
         self._gateways = {}
 
-    def engine(self, kind, *flags):
-        """An engine of the rig, shared by all tests that ask for the same."""
-        key = (kind, *flags)
-        if key not in self._engines or self._engines[key].process.poll() is not None:
-            self._engines[key] = processes.start_engine(kind, *flags)
+    def begin(self, keys):
+        """Starts engines side by side, and waits for none."""
+        for key in keys:
+            self._engines[key] = processes.start_engine(*key, wait=False)
+
+    def engine(self, *key):
+        """An engine of the rig, its kind and flags, shared by all tests that ask for the same."""
+        if key not in self._engines:
+            self.begin([key])
+        self._engines[key].wait_ready()
         return self._engines[key]
 
     def gateway(self, target, *flags, **more):
@@ -73,18 +81,22 @@ class Fleet:
             each.stop()
 
 
+FLEET = Fleet()
+SHARED = {"engine": ("real",), "twin": ("twin",), "embedder": ("real", "--is-embedding")}
+"""By fixture, an engine that is started once a session: its kind and flags."""
+
+
 @pytest.fixture(scope="session")
 def fleet():
     """What runs in this session."""
-    running = Fleet()
-    yield running
-    running.stop()
+    yield FLEET
+    FLEET.stop()
 
 
 @pytest.fixture
 def engine(fleet):
     """The engine that answers as SGLang does because it is SGLang."""
-    return LIVE or fleet.engine("real")
+    return LIVE or fleet.engine(*SHARED["engine"])
 
 
 @pytest.fixture
@@ -92,7 +104,7 @@ def twin(fleet):
     """The engine that a test scripts in its prompt."""
     if LIVE:
         pytest.skip(OWN_ENGINE_ONLY)
-    scripted = fleet.engine("twin")
+    scripted = fleet.engine(*SHARED["twin"])
     scripted.forget()
     return scripted
 
@@ -102,7 +114,7 @@ def embedder(fleet):
     """An engine that embeds."""
     if LIVE:
         pytest.skip(OWN_ENGINE_ONLY)
-    return fleet.engine("real", "--is-embedding")
+    return fleet.engine(*SHARED["embedder"])
 
 
 @pytest.fixture
@@ -176,6 +188,12 @@ def serve(fleet, judge, bodies, tmp_path_factory):
             }
             assert unknown <= bodies.extra, exchange.body
             assert bodies.refused or verdict.refused is None, (exchange.body, verdict.refused)
+
+
+@pytest.fixture(params=["chat", "messages"], ids=["to-chat", "to-messages"])
+def speaks(request):
+    """Each dialect in which the gateway can ask an engine."""
+    return request.param
 
 
 @pytest.fixture

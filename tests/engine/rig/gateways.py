@@ -1,6 +1,7 @@
 """The gateway as an operator runs it, in front of an engine whose wire is recorded."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -76,20 +77,18 @@ class Gateway:
         self.wire.close()
 
 
-def start_gateway(target, *flags, api_key=None, model=None):
+def start_gateway(target, *flags, api_key=None, speaks="chat"):
     """Starts a gateway before a target (anything with `url` and `model`).
 
     Args:
         flags: of `serve`.
         api_key: that it presents to the engine.
-        model: served in place of the engine's own name.
+        speaks: the dialect in which it asks the engine, `chat` or `messages`.
     """
     wire = Wire(target.url)
     command = [str(Path(sys.executable).with_name("sgl-gateway")), "serve", "--port", "0"]
-    command += ["--workers", "1", "--model-id", model or target.model, "--worker-urls", wire.url]
-    command += ["--log-format", "json", *flags]
-    if api_key:
-        command += ["--worker-api-key", api_key]
+    command += ["--workers", "1", "--model-id", target.model, "--log-format", "json"]
+    command += [*settings_flags(wire, api_key, speaks), *flags]
     environ = {
         name: value
         for name, value in os.environ.items()
@@ -97,6 +96,22 @@ def start_gateway(target, *flags, api_key=None, model=None):
     }
     with tempfile.NamedTemporaryFile("wb", prefix="gateway-", suffix=".log", delete=False) as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environ)
-    gateway = Gateway(process, Path(log.name), model or target.model, wire)
+    gateway = Gateway(process, Path(log.name), target.model, wire)
     gateway.wait_ready()
     return gateway
+
+
+def settings_flags(wire, api_key, speaks):
+    """The flags that name the engine: the short form, or a settings file for Messages."""
+    if speaks == "chat":
+        return ["--worker-urls", wire.url] + (["--worker-api-key", api_key] if api_key else [])
+    key = {
+        "name": "engine",
+        "value": api_key or "",
+        "models": ["*"],
+        "use_anthropic_endpoints": True,
+        "sgl_key_config": {"url": wire.url},
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
+        json.dump({"providers": {"sgl": {"keys": [key]}}}, file)
+    return ["--config", file.name]

@@ -141,6 +141,7 @@ def start_engine(kind, *flags, wait=True):
             [*command, "--port", str(port), *flags],
             stdout=log,
             stderr=log,
+            env=os.environ | {"SGLANG_REQUEST_STATE_WAIT_TIMEOUT": "1"},
             start_new_session=True,  # so that its workers can be ended with it
         )
     engine = Engine(process, port, "tiny" if kind == "real" else "twin", Path(log.name))
