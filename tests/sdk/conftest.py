@@ -104,7 +104,7 @@ def read_completion(got):
         "finish": choice.finish_reason,
         "usage": {
             "prompt": usage.prompt_tokens,
-            "cached": usage.prompt_tokens_details.cached_tokens,
+            "cached": getattr(usage.prompt_tokens_details, "cached_tokens", None),
             "completion": usage.completion_tokens,
             "total": usage.total_tokens,
         },
@@ -206,3 +206,41 @@ def ask(clients):
     """
     asked = {"chat": _chat, "responses": _responses, "messages": _messages}
     return lambda dialect, *, streamed=False, **fields: asked[dialect](clients, streamed, **fields)
+
+
+@pytest.fixture(scope="session")
+def parse():
+    """Reads JSON."""
+    return json.loads
+
+
+def _answer_by_tool(route, name, arguments):
+    """A whole reply of a route: one call and nothing else."""
+    if route == "messages":
+        use = {"type": "tool_use", "id": "call_1", "name": name, "input": json.loads(arguments)}
+        reply = {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "content": [use],
+            "model": "m",
+            "stop_reason": "tool_use",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+        return json.dumps(reply).encode()
+    function = {"name": name, "arguments": arguments}
+    call = {"id": "call_1", "index": 0, "type": "function", "function": function}
+    message = {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": None,
+        "tool_calls": [call],
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    return json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode()
+
+
+@pytest.fixture(scope="session")
+def wire():
+    """Answers that are written for a test."""
+    return types.SimpleNamespace(answer_by_tool=_answer_by_tool)
