@@ -4,6 +4,7 @@ Tests use it as well: they read what it received, give it answers to send instea
 hold its streams.
 """
 
+import contextlib
 import json
 import select
 import socket
@@ -62,6 +63,7 @@ class DemoEngine:
         model: the name that its model list shows.
         word_delay_s: between two words of a stream.
         api_key: asked for as a Bearer token, except by health checks; None: open.
+        echoes: answers tell, as JSON, everything that the engine was asked with.
 
     Attributes:
         requests: what arrived, in order; health checks included.
@@ -70,9 +72,15 @@ class DemoEngine:
     """
 
     def __init__(
-        self, model: str = "demo", word_delay_s: float = 0.0, api_key: str | None = None
+        self,
+        model: str = "demo",
+        word_delay_s: float = 0.0,
+        api_key: str | None = None,
+        *,
+        echoes: bool = False,
     ) -> None:
         self.model = model
+        self.say: answers.Speech = answers.echo if echoes else answers.tell
         self.word_delay_s = word_delay_s
         self.api_key = api_key
         self.requests: list[Received] = []
@@ -154,7 +162,8 @@ class _Server(socketserver.ThreadingTCPServer):
         self.server_close()
         with self._lock:
             for connection in self._open:
-                connection.shutdown(socket.SHUT_RDWR)
+                with contextlib.suppress(OSError):  # the caller has left already
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -224,7 +233,7 @@ class _Handler(BaseHTTPRequestHandler):
             if body is None:
                 self._send(500, b"Internal Server Error", "text/plain; charset=utf-8")
                 return
-            reply = route(body)
+            reply = route(body, self.server.engine.say)
         except Refusal as refusal:
             render = answers.anthropic_error if anthropic else answers.flat_error
             self._send_json(refusal.status, render(refusal))
@@ -295,37 +304,37 @@ def _parse(received: Received) -> dict[str, Any] | None:
 Reply = dict[str, Any] | Iterable[dict[str, Any]]
 
 
-def _chat(body: dict[str, Any]) -> Reply:
+def _chat(body: dict[str, Any], say: answers.Speech) -> Reply:
     checks.check_chat(body)
-    answer = answers.compose(body)
+    answer = answers.compose(body, say)
     shape = answers.chat_chunks if body.get("stream") else answers.chat_reply
     return shape(body, answer)
 
 
-def _messages(body: dict[str, Any]) -> Reply:
+def _messages(body: dict[str, Any], say: answers.Speech) -> Reply:
     checks.check_messages(body)
-    answer = answers.compose(body)
+    answer = answers.compose(body, say)
     shape = answers.message_events if body.get("stream") else answers.message_reply
     return shape(body, answer)
 
 
-def _count(body: dict[str, Any]) -> Reply:
+def _count(body: dict[str, Any], _say: answers.Speech) -> Reply:
     checks.check_messages(body, counting=True)
     return answers.count_reply(body)
 
 
-def _completions(body: dict[str, Any]) -> Reply:
+def _completions(body: dict[str, Any], say: answers.Speech) -> Reply:
     checks.check_completions(body)
     shape = answers.completion_chunks if body.get("stream") else answers.completion_reply
-    return shape(body)
+    return shape(body, say)
 
 
-def _embeddings(body: dict[str, Any]) -> Reply:
+def _embeddings(body: dict[str, Any], _say: answers.Speech) -> Reply:
     checks.check_embeddings(body)
     return answers.embeddings_reply(body)
 
 
-_ROUTES: Final[Mapping[str, Callable[[dict[str, Any]], Reply]]] = {
+_ROUTES: Final[Mapping[str, Callable[[dict[str, Any], answers.Speech], Reply]]] = {
     "/v1/chat/completions": _chat,
     "/v1/messages": _messages,
     "/v1/messages/count_tokens": _count,

@@ -27,8 +27,9 @@ from gateway.web.rooms import Rooms
 HEAD_S: Final = 10.0
 """For the head of a request, from the moment that a thread takes the connection."""
 
-_OTHERS_FIRST_S: Final = 0.05
-"""How long a full worker leaves a connection to the others, at most."""
+_OTHERS_FIRST_S: Final = 0.15
+"""How long a full worker leaves a connection to the others, at most. They take it within a
+millisecond or two, but 50 ms were once too short for one on a machine that was overloaded."""
 
 _HEADS: Final = Reaper()
 
