@@ -23,7 +23,7 @@ from typing import Any, Final
 from gateway import jsonbody
 from gateway.dialects import anthropic_engine, chat, messages, responses
 from gateway.dialects.composed import ComposedRelay
-from gateway.dialects.engine_json import parse_engine_object
+from gateway.dialects.engine_json import parse_engine_object, raise_error
 from gateway.dialects.errors import protocol_failure
 from gateway.dialects.relay import Relay
 from gateway.errors import GatewayError
@@ -241,6 +241,7 @@ def _embeddings(prepared: Prepared, side: Side) -> Exchange:
             reply = jsonbody.parse_object(raw)
         except GatewayError:
             raise protocol_failure("The engine sent an unreadable reply.") from None
+        raise_error({name: reply.get_shape(name) for name in ("error", "type", "object")})
         if "data" not in reply:
             raise protocol_failure("The engine sent a reply without embeddings.")
         return reply.edit({"model": jsonbody.render_value(prepared.asked)})
@@ -263,8 +264,10 @@ def _count(prepared: Prepared, side: Side) -> Exchange:
     responding = prepared.route is INPUT_TOKENS
 
     def parse_reply(raw: bytes) -> bytes:
-        count = _parsed(raw).get("input_tokens")
-        if not isinstance(count, int):
+        answer = _parsed(raw)
+        raise_error(answer)
+        count = answer.get("input_tokens")
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise protocol_failure("The engine sent a reply without a count.")
         reply = responses.render_count(count) if responding else {"input_tokens": count}
         return jsonbody.render_value(reply)

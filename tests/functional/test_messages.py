@@ -299,6 +299,9 @@ NO_COUNTS = {
     "a bug": (500, b"Internal Server Error", 500),
     "no number": (200, b'{"input_tokens":"many"}', 502),
     "no count": (200, b"{}", 502),
+    "true": (200, b'{"input_tokens":true}', 502),
+    "below zero": (200, b'{"input_tokens":-1}', 502),
+    "beside an error": (200, b'{"input_tokens":5,"error":{"message":"full","code":503}}', 503),
 }
 
 
