@@ -6,7 +6,7 @@ in can be seen by a client. A word is a token.
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,7 +45,11 @@ class Answer:
         return len(self.words) + len(self.reasoning.split()) + bool(self.call) + 1
 
 
-def compose(body: Mapping[str, Any]) -> Answer:
+Speech = Callable[[Mapping[str, Any]], str]
+"""What the engine says to a request."""
+
+
+def compose(body: Mapping[str, Any], say: Speech) -> Answer:
     """The answer to a chat or Messages body."""
     prompt = json.dumps([body.get("system"), body["messages"], body.get("tools")]).split()
     if len(prompt) >= CONTEXT_TOKENS:
@@ -54,7 +58,7 @@ def compose(body: Mapping[str, Any]) -> Answer:
             f" ({CONTEXT_TOKENS} tokens)."
         )
     call = _forced_tool(body)
-    words = tuple(f"{word} " for word in _text(body).split()) if call is None else ()
+    words = tuple(f"{word} " for word in say(body).split()) if call is None else ()
     budget = body.get("max_completion_tokens") or body.get("max_tokens") or CONTEXT_TOKENS
     cut = words[: int(budget)]
     finish = "length" if len(cut) < len(words) else "tool_calls" if call else "stop"
@@ -64,7 +68,8 @@ def compose(body: Mapping[str, Any]) -> Answer:
     return Answer(cut, call, reasoning, finish, len(prompt))
 
 
-def _text(body: Mapping[str, Any]) -> str:
+def tell(body: Mapping[str, Any]) -> str:
+    """Says with which sampling values it was asked."""
     values = [f"{name} {body[name]}" for name in SAMPLING_FIELDS if body.get(name) is not None]
     if not values:
         asked = "without any sampling value"
@@ -73,6 +78,19 @@ def _text(body: Mapping[str, Any]) -> str:
     else:
         asked = f"with {', '.join(values[:-1])} and {values[-1]}"
     return f"I am the demo engine, and have no model. I was asked {asked}."
+
+
+def echo(body: Mapping[str, Any]) -> str:
+    """Says, as JSON in one word, every field that it was asked with, but for the conversation.
+
+    One word, so that no budget cuts it.
+    """
+    fields = {name: value for name, value in body.items() if name not in _CONVERSATION}
+    text = json.dumps({"engine_echo": fields}, separators=(",", ":"))
+    return text.replace(" ", "\\u0020")  # spaces are within texts only
+
+
+_CONVERSATION: Final = frozenset({"messages", "system", "tools", "prompt", "input"})
 
 
 def _forced_tool(body: Mapping[str, Any]) -> str | None:
@@ -147,9 +165,9 @@ def _deltas(answer: Answer) -> Iterator[dict[str, Any]]:
         yield {**nothing, "tool_calls": [{"id": None, "index": 0, "function": function}]}
 
 
-def completion_reply(body: Mapping[str, Any]) -> dict[str, Any]:
+def completion_reply(body: Mapping[str, Any], say: Speech) -> dict[str, Any]:
     """A buffered completions reply: a choice a prompt."""
-    answers, usage = _completions(body)
+    answers, usage = _completions(body, say)
     choices = [
         {"index": index, "text": text, "logprobs": None, "finish_reason": finish}
         for index, (text, finish) in enumerate(answers)
@@ -157,9 +175,9 @@ def completion_reply(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**_completion_base(body), "choices": choices, "usage": usage}
 
 
-def completion_chunks(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def completion_chunks(body: Mapping[str, Any], say: Speech) -> Iterator[dict[str, Any]]:
     """The chunks of a completions stream, without its `[DONE]`."""
-    answers, usage = _completions(body)
+    answers, usage = _completions(body, say)
     base = _completion_base(body)
     for index, (text, finish) in enumerate(answers):
         words = text.split()
@@ -171,11 +189,13 @@ def completion_chunks(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**base, "choices": [], "usage": usage}
 
 
-def _completions(body: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+def _completions(
+    body: Mapping[str, Any], say: Speech
+) -> tuple[list[tuple[str, str]], dict[str, Any]]:
     prompt = body["prompt"]
     several = isinstance(prompt, list) and isinstance(prompt[0], str | list)
     prompts = prompt if several else [prompt]
-    words = _text(body).split()
+    words = say(body).split()
     cut = words[: int(body.get("max_tokens", 16))]
     finish = "length" if len(cut) < len(words) else "stop"
     answers = [(" ".join(cut), finish)] * (len(prompts) * int(body.get("n", 1)))
@@ -267,7 +287,7 @@ def _block_deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def count_reply(body: Mapping[str, Any]) -> dict[str, Any]:
     """The reply of count_tokens: what a Messages request of this body is billed."""
-    return {"input_tokens": compose(body).prompt_tokens}
+    return {"input_tokens": compose(body, tell).prompt_tokens}
 
 
 def models_reply(model: str) -> dict[str, Any]:
