@@ -38,33 +38,39 @@ def running_engine():
         yield running
 
 
+@pytest.fixture(scope="session")
+def launch(running_engine):
+    """One engine under two names, one for each of its generating routes."""
+    launch = load_launch({"model_id": "m", "worker_urls": [running_engine.url]}, {})
+    names = {"over-chat": Alias("m"), "over-messages": Alias("m", use_anthropic_endpoints=True)}
+    return replace(launch, servers=(replace(launch.servers[0], aliases=names),))
+
+
+@pytest.fixture(scope="session")
+def listener():
+    """Where gateways are served."""
+    with make_server("127.0.0.1", 0, None, _Server, _Quiet) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.02,))
+        thread.start()
+        yield listener
+        listener.shutdown()
+        thread.join()
+
+
 @pytest.fixture
-def engine(running_engine):
-    """The engine, as if it had just been started."""
+def engine(running_engine, listener, launch):
+    """The engine, and the gateway in front of it, as if they had just been started."""
     running_engine.requests.clear()
     running_engine.canned.clear()
+    listener.set_app(create_app(launch))
     yield running_engine
     assert not running_engine.canned, "the engine was not asked for all that it had to say"
 
 
 @pytest.fixture(scope="session")
-def gateway_url(running_engine):
-    """A gateway with one engine under two names, one for each of its generating routes."""
-    launch = load_launch({"model_id": "m", "worker_urls": [running_engine.url]}, {})
-    names = {"over-chat": Alias("m"), "over-messages": Alias("m", use_anthropic_endpoints=True)}
-    server = replace(launch.servers[0], aliases=names)
-    app = create_app(replace(launch, servers=(server,)))
-    with make_server("127.0.0.1", 0, app, _Server, _Quiet) as listener:
-        thread = threading.Thread(target=listener.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{listener.server_port}"
-        listener.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="session")
-def clients(gateway_url):
-    """`openai` and `anthropic`, which never try again by themselves."""
+def sdks(listener):
+    """One client of each SDK; they never try again by themselves."""
+    gateway_url = f"http://127.0.0.1:{listener.server_port}"
     with contextlib.ExitStack() as stack:
         yield types.SimpleNamespace(
             openai=stack.enter_context(
@@ -74,6 +80,12 @@ def clients(gateway_url):
                 anthropic.Anthropic(base_url=gateway_url, api_key="k", max_retries=0)
             ),
         )
+
+
+@pytest.fixture
+def clients(sdks, engine):
+    """`openai` and `anthropic`, clients of a gateway."""
+    return sdks
 
 
 @pytest.fixture
@@ -198,7 +210,7 @@ def _messages(clients, streamed, **fields):
         return read_message(stream.get_final_message())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def ask(clients):
     """Asks as a client of a dialect does, and reads what its SDK made of the reply.
 
