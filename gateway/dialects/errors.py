@@ -79,6 +79,8 @@ _DUMP: Final = re.compile(
     r"""'loc': \((?P<loc>.*?),?\), 'msg': (?P<msg>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL
 )
 _SERVER_FILE: Final = re.compile(r"""\n\s*File "|Traceback \(most recent""")
+_SOURCE_LINE: Final = re.compile(r"\[\d\d:\d\d:\d\d\] /\S+:\d+: ")
+"""How the grammar compiler's messages begin: the time, and a line of its own source."""
 _MAX_REASONS: Final = 5
 
 
@@ -290,11 +292,12 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
 
 
 def _readable(message: str) -> tuple[str, str | None]:
-    """SGLang's dump of a schema error, with a server's file in it, as `field: reason; …`.
+    """A message without the server's files; SGLang's dump of a schema error as `field: reason; …`.
 
     Returns:
         the message, and the first field at fault where there is one.
     """
+    message = _SOURCE_LINE.sub("", message).rstrip()
     cut = _SERVER_FILE.search(message)
     if cut is None:
         return message, None

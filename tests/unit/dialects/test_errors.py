@@ -196,6 +196,15 @@ def test_server_files_are_rewritten_to_fields_and_reasons():
     assert b"/srv" not in render_error(Dialect.CHAT, failure, request_id="r")
 
 
+def test_lines_of_the_grammar_compiler_are_left_out():
+    """A message tells what is wrong with a grammar, not where in its compiler that was found."""
+    compiled = "Failed to compile regex grammar: [02:47:39] /project/cpp/regex_converter.cc:83: "
+    told = "Regex parsing error at position 2: The parenthesis is not closed."
+    status, body = rendered(Dialect.CHAT, 400, FLAT | {"message": f"{compiled}{told}\n"})
+    assert status == 400
+    assert body["message"] == body["error"]["message"] == f"Failed to compile regex grammar: {told}"
+
+
 @pytest.mark.parametrize(
     "text", ['boom\n  File "/srv/x.py", line 1', "Traceback (most recent call last): /srv/x"]
 )
