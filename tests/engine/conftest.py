@@ -82,7 +82,12 @@ class Fleet:
 
 
 FLEET = Fleet()
-SHARED = {"engine": ("real",), "twin": ("twin",), "embedder": ("real", "--is-embedding")}
+SHARED = {
+    "engine": ("real",),
+    "twin": ("twin",),
+    "embedder": ("real", "--is-embedding"),
+    "locked": ("twin", "--api-key", "right"),
+}
 """By fixture, an engine that is started once a session: its kind and flags."""
 
 
@@ -115,6 +120,14 @@ def embedder(fleet):
     if LIVE:
         pytest.skip(OWN_ENGINE_ONLY)
     return fleet.engine(*SHARED["embedder"])
+
+
+@pytest.fixture
+def locked(fleet):
+    """A twin that asks for the key `right`."""
+    if LIVE:
+        pytest.skip(OWN_ENGINE_ONLY)
+    return fleet.engine(*SHARED["locked"])
 
 
 @pytest.fixture

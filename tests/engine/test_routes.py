@@ -55,9 +55,10 @@ def test_a_forced_call(serve, engine, speaks, dialect, stream):
         gateway,
         [user("What is the weather?")],
         stream=stream,
-        budget=400,
+        budget=200,
         tools=[WEATHER],
         choice="get_weather",
+        one_call=True,
         **dialect.unthinking(),
     )
 

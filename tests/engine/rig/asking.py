@@ -94,7 +94,18 @@ class Chat:
     path = "/v1/chat/completions"
     error = openai.APIStatusError
 
-    def body(self, turns, *, system=None, budget=64, tools=(), choice=None, schema=None, **extra):
+    def body(
+        self,
+        turns,
+        *,
+        system=None,
+        budget=64,
+        tools=(),
+        choice=None,
+        one_call=False,
+        schema=None,
+        **extra,
+    ):
         """The request's fields."""
         messages = [{"role": "system", "content": system}] if system else []
         messages += [self._message(turn) for turn in turns]
@@ -112,6 +123,8 @@ class Chat:
                 }
                 for tool in tools
             ]
+        if one_call:
+            fields["parallel_tool_calls"] = False
         if choice:
             named = {"type": "function", "function": {"name": choice}}
             fields["tool_choice"] = choice if choice in {"auto", "required"} else named
@@ -202,7 +215,18 @@ class Responses:
     path = "/v1/responses"
     error = openai.APIStatusError
 
-    def body(self, turns, *, system=None, budget=64, tools=(), choice=None, schema=None, **extra):
+    def body(
+        self,
+        turns,
+        *,
+        system=None,
+        budget=64,
+        tools=(),
+        choice=None,
+        one_call=False,
+        schema=None,
+        **extra,
+    ):
         """The request's fields."""
         items = [item for turn in turns for item in self._items(turn)]
         fields = {"input": items, "max_output_tokens": budget, "store": False, **extra}
@@ -219,6 +243,8 @@ class Responses:
                 }
                 for tool in tools
             ]
+        if one_call:
+            fields["parallel_tool_calls"] = False
         if choice:
             named = {"type": "function", "name": choice}
             fields["tool_choice"] = choice if choice in {"auto", "required"} else named
@@ -294,7 +320,18 @@ class Messages:
     path = "/v1/messages"
     error = anthropic.APIStatusError
 
-    def body(self, turns, *, system=None, budget=64, tools=(), choice=None, schema=None, **extra):
+    def body(
+        self,
+        turns,
+        *,
+        system=None,
+        budget=64,
+        tools=(),
+        choice=None,
+        one_call=False,
+        schema=None,
+        **extra,
+    ):
         """The request's fields."""
         messages = [self._message(turn) for turn in turns]
         fields = {"messages": messages, "max_tokens": budget, **extra}
@@ -313,6 +350,8 @@ class Messages:
         if choice:
             kinds = {"auto": {"type": "auto"}, "required": {"type": "any"}}
             fields["tool_choice"] = kinds.get(choice, {"type": "tool", "name": choice})
+            if one_call:
+                fields["tool_choice"]["disable_parallel_tool_use"] = True
         if schema:
             fields["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return fields

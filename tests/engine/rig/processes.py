@@ -17,6 +17,8 @@ from rig.install import HERE, engine_home, interpreter
 
 START_S = 180
 STOP_S = 20
+SETTINGS = {"SGLANG_REQUEST_STATE_WAIT_TIMEOUT": "1", "OMP_NUM_THREADS": "1"}
+"""How often it looks whether a client is still there, in seconds; and one core a process."""
 POLL_S = 0.1
 
 
@@ -141,7 +143,7 @@ def start_engine(kind, *flags, wait=True):
             [*command, "--port", str(port), *flags],
             stdout=log,
             stderr=log,
-            env=os.environ | {"SGLANG_REQUEST_STATE_WAIT_TIMEOUT": "1"},
+            env=os.environ | SETTINGS,
             start_new_session=True,  # so that its workers can be ended with it
         )
     engine = Engine(process, port, "tiny" if kind == "real" else "twin", Path(log.name))
