@@ -12,7 +12,6 @@ Four things differ, each measured on gunicorn 27.0.1:
 - A client that does not take its answer is no error of the gateway's, and leaves no traceback.
 """
 
-import select
 import socket
 import time
 from concurrent.futures import Future
@@ -22,14 +21,16 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from gateway.settings import RESERVE_THREADS
 from gateway.web.reaper import Reaper
-from gateway.web.rooms import Rooms
+from gateway.web.rooms import Courtesy, Rooms
 
 HEAD_S: Final = 10.0
 """For the head of a request, from the moment that a thread takes the connection."""
 
-_OTHERS_FIRST_S: Final = 0.15
-"""How long a full worker leaves a connection to the others, at most. They take it within a
-millisecond or two, but 50 ms were once too short for one on a machine that was overloaded."""
+_PATIENCE_S: Final = 0.15
+"""How long a full worker waits for another to take a connection."""
+
+_PAUSE_S: Final = 0.001
+"""Between two looks at whether it did: they take it within a millisecond or two."""
 
 _HEADS: Final = Reaper()
 
@@ -40,17 +41,27 @@ _ROOMS: Final = Rooms()
 class GatewayWorker(ThreadWorker):
     """See the module."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]  # gunicorn has no types
+        self._courtesy = Courtesy(_PATIENCE_S)
+
     def run(self) -> None:
         """Serves until the worker ends."""
         self._note_room()
         try:
-            super().run()  # type: ignore[no-untyped-call]  # gunicorn has no types
+            super().run()  # type: ignore[no-untyped-call]
         finally:
             _ROOMS.write(self.age, 0)
 
     def accept(self, listener: socket.socket) -> None:
-        """Takes a connection, unless another worker does; runs on the main thread."""
-        if self._room() <= 0 and _ROOMS.elsewhere(self.age) and _taken(listener):
+        """Takes a connection, unless it is for another worker; runs on the main thread.
+
+        One that is left is looked at again at once, for the listener is still readable.
+        """
+        if self._room() <= 0 and self._courtesy.leaves(
+            _ROOMS.elsewhere(self.age), time.monotonic()
+        ):
+            time.sleep(_PAUSE_S)
             return
         super().accept(listener)  # type: ignore[no-untyped-call]
         self._note_room()
@@ -84,15 +95,3 @@ class GatewayWorker(ThreadWorker):
 
     def _note_room(self) -> None:
         _ROOMS.write(self.age, self._room() if self.alive else 0)
-
-
-def _taken(listener: socket.socket) -> bool:
-    """Waits for another worker to take what is waiting; False where none does."""
-    poll = select.poll()
-    poll.register(listener, select.POLLIN)
-    until_s = time.monotonic() + _OTHERS_FIRST_S
-    while poll.poll(0):
-        if time.monotonic() >= until_s:
-            return False
-        time.sleep(0.001)
-    return True
