@@ -7,10 +7,11 @@ Rules:
   exact spelling first.
 - Among those that fit, one is drawn by weight; a weight of 0 means only when nothing else is
   left. Among servers of the drawn one's weight the least busy is taken.
-- A server that could not be reached several times in a row is left out for a while, and then
-  tried with one request: it is back when that one is answered.
+- A server that is out of service is not drawn, and one that is busy or shuts down only where
+  nothing else is left (`health` says when).
 """
 
+import logging
 import math
 import random
 import threading
@@ -22,17 +23,12 @@ from typing import Final, NamedTuple
 
 from gateway.engine.base_url import parse_base_url
 from gateway.engine.headers import check_extra_headers, check_key
+from gateway.engine.health import BUSY_S, Health, Outcome
 
 EVERY_MODEL: Final = "*"
 """In an allow-list or a deny-list: any name."""
 
-FAILURES_TO_LEAVE: Final = 3
-"""Connections in a row that must fail before a server is left out."""
-
-FIRST_COOL_DOWN_S: Final = 1.0
-LAST_COOL_DOWN_S: Final = 10.0
-"""How long a server is left out: doubled with each failed trial, and kept short, since a lone
-server's clients wait for the end of it."""
+_LOG: Final = logging.getLogger("gateway.engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +150,11 @@ class _State:
     """What is known of a server at run time."""
 
     in_flight: int = 0
-    failures: int = 0  # in a row
-    trial: bool = False  # one request is out to see whether the server is back
-    out_until_s: float = -math.inf
-    cool_down_s: float = FIRST_COOL_DOWN_S
+    health: Health = field(default_factory=Health)
+
+
+def _ignore(_name: str, _out: bool) -> None:
+    """Nobody wants to know."""
 
 
 class ServerPool:
@@ -167,6 +164,7 @@ class ServerPool:
         servers: with names of their own.
         rand: uniform in [0, 1).
         clock: monotonic seconds.
+        notice: told a server's name, and whether it is left out, when that changes.
 
     Raises:
         ValueError: there is none, two have one name, or all enabled ones have weight 0.
@@ -178,6 +176,7 @@ class ServerPool:
         *,
         rand: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
+        notice: Callable[[str, bool], None] | None = None,
     ) -> None:
         self.servers: Final = tuple(servers)
         if not self.servers:
@@ -187,30 +186,31 @@ class ServerPool:
             names = [server.name for server in self.servers]
             twin = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"two servers have the name {twin!r}; each needs its own")
-        enabled = [server for server in self.servers if server.enabled]
-        if enabled and all(server.weight == 0 for server in enabled):
+        self._enabled = [server for server in self.servers if server.enabled]
+        if self._enabled and all(server.weight == 0 for server in self._enabled):
             raise ValueError("every enabled server has the weight 0; one needs a weight above it")
         self._rand = rand
         self._clock = clock
+        self._notice = notice or _ignore
         self._lock = threading.Lock()
+        self._wake: Callable[[], None] | None = None
 
     def aliases(self) -> tuple[str, ...]:
         """The alias names of all enabled servers, each once, in the order of the servers."""
-        names = (name for server in self.servers if server.enabled for name in server.aliases)
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys(name for server in self._enabled for name in server.aliases))
 
     def fitting(self, model: str | None) -> tuple[Server, ...]:
         """The servers that fit a request for this name, in or out of service."""
-        return tuple(server for server in self.servers if server.enabled and server.admits(model))
+        return tuple(server for server in self._enabled if server.admits(model))
 
     def available(self) -> bool:
         """Whether some enabled server is not known to be out of service."""
-        return any(server.enabled and not self.out_of_service(server) for server in self.servers)
+        return any(not self.out_of_service(server) for server in self._enabled)
 
     def out_of_service(self, server: Server) -> bool:
         """Whether the server is left out at present."""
         with self._lock:
-            return self._clock() < self._states[server.name].out_until_s
+            return not self._can_be_drawn(server, self._clock())
 
     def draw(self, model: str | None, tried: Collection[str] = ()) -> Server | None:
         """The server for a request.
@@ -225,20 +225,32 @@ class ServerPool:
         fitting = [server for server in self.fitting(model) if server.name not in tried]
         with self._lock:
             now = self._clock()
-            in_service = [
-                server for server in fitting if now >= self._states[server.name].out_until_s
-            ]
-            weighted = [server for server in in_service if server.weight > 0]
-            candidates = weighted or in_service
+            candidates = self._preferred(fitting, now)
             if not candidates:
                 return None
             drawn = self._least_busy(self._by_weight(candidates), candidates)
-            state = self._states[drawn.name]
-            if state.failures >= FAILURES_TO_LEAVE:
-                # A trial: the others wait for its outcome, or, if it has none, for the next one.
-                state.trial = True
-                state.out_until_s = now + state.cool_down_s
-            return drawn
+            self._states[drawn.name].health.draw(now)
+        if self._wake is not None and len(self._enabled) > 1:
+            self._wake()
+        return drawn
+
+    def _can_be_drawn(self, server: Server, now: float) -> bool:
+        health = self._states[server.name].health
+        return health.can_be_drawn(now, asked=self._wake is not None)
+
+    def _preferred(self, fitting: list[Server], now: float) -> list[Server]:
+        """Those in service; of them the best: passed over is worse than the weight 0."""
+        in_service = [server for server in fitting if self._can_be_drawn(server, now)]
+        free = [
+            server
+            for server in in_service
+            if not self._states[server.name].health.is_passed_over(now)
+        ]
+        for some in (free, in_service):
+            weighted = [server for server in some if server.weight > 0]
+            if weighted or some:
+                return weighted or some
+        return []
 
     def _by_weight(self, candidates: list[Server]) -> Server:
         point = self._rand() * math.fsum(server.weight for server in candidates)
@@ -272,23 +284,55 @@ class ServerPool:
         with self._lock:
             return self._states[server.name].in_flight
 
-    def report(self, server: Server, *, ok: bool) -> None:
-        """Notes how reaching the server went.
+    def report(self, server: Server, outcome: Outcome, busy_s: float = BUSY_S) -> None:
+        """Notes what reaching a server came to.
 
         Args:
             server: that was tried.
-            ok: it answered, with whatever status; not ok: there was no connection, or it broke
-                before any answer.
+            outcome: what came of it.
+            busy_s: how long a busy server asks to be left alone, in seconds.
         """
+        self._change(server, lambda health, now: health.note(outcome, now, busy_s))
+
+    def ask_with(self, wake: Callable[[], None]) -> None:
+        """Has servers asked whether they are ready, from now on.
+
+        Args:
+            wake: called, often and from all threads, when there may be something to ask.
+        """
+        self._wake = wake
+
+    def due(self) -> tuple[list[Server], float | None]:
+        """The servers to ask now, and the seconds until there is more; None: no more.
+
+        A server in service is not asked where it is the only one: nothing would come of it.
+        """
+        several = len(self._enabled) > 1
         with self._lock:
-            state = self._states[server.name]
-            if ok:
-                self._states[server.name] = _State(in_flight=state.in_flight)
-                return
-            state.failures += 1
-            if state.trial:
-                state.trial = False
-                state.cool_down_s = min(state.cool_down_s * 2, LAST_COOL_DOWN_S)
-            elif state.failures != FAILURES_TO_LEAVE:
-                return  # not yet, or a late failure of a request from before
-            state.out_until_s = self._clock() + state.cool_down_s
+            now = self._clock()
+            at = {
+                server.name: when
+                for server in self._enabled
+                if (health := self._states[server.name].health).is_out or several
+                if (when := health.ask_at()) is not None
+            }
+        servers = [server for server in self._enabled if at.get(server.name, math.inf) <= now]
+        later = [when - now for when in at.values() if when > now]
+        return servers, min(later, default=None)
+
+    def note_ready(self, server: Server, *, ready: bool | None) -> None:
+        """Notes what a server said when it was asked whether it is ready; None: nothing."""
+        self._change(server, lambda health, now: health.note_ready(ready, now))
+
+    def _change(self, server: Server, change: Callable[[Health, float], None]) -> None:
+        with self._lock:
+            health = self._states[server.name].health
+            was_out = health.is_out
+            change(health, self._clock())
+            is_out = health.is_out
+            if is_out is not was_out:
+                self._notice(server.name, is_out)
+        if is_out is not was_out:
+            _LOG.warning("server %s is %s", server.name, "left out" if is_out else "back")
+        if is_out and self._wake is not None:
+            self._wake()

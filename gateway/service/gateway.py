@@ -4,10 +4,13 @@
 
 A failure before the commit point is raised and becomes an HTTP error in the caller's dialect;
 after it, the stream tells of it. Retries happen only before it, each on a server that was not
-tried yet, and never after a read time-out: then the engine may still be at work.
+tried yet, and never after a read time-out: then the engine may still be at work. The connection
+to one server is closed before the next is asked, so that no request is generated twice at once.
 """
 
 import contextlib
+import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,12 +27,16 @@ from gateway.dialects.errors import (
 )
 from gateway.engine.client import Answer, EngineClient
 from gateway.engine.headers import engine_headers
+from gateway.engine.health import BUSY_S, Outcome
 from gateway.engine.servers import Server, ServerPool
 from gateway.engine.watch import Watch
 from gateway.errors import (
     BAD_REQUEST,
     INTERNAL,
     NO_HEALTHY_SERVERS,
+    UPSTREAM_ABORTED,
+    UPSTREAM_AUTH,
+    UPSTREAM_PROTOCOL,
     ClientGone,
     EngineFault,
     GatewayError,
@@ -52,6 +59,10 @@ _MAX_ERROR_BYTES: Final = 1024 * 1024
 _MAX_DEFAULT_TOKENS: Final = 32_768
 _UNKNOWN_CONTEXT_TOKENS: Final = 4_096
 _RETRIED_STATUSES: Final = frozenset({502, 503})
+_BUSY_STATUSES: Final = frozenset({429, 503})
+
+_REFUSED_CODES: Final = frozenset({UPSTREAM_AUTH.code, UPSTREAM_ABORTED.code})
+"""Told as a 502, though the engine is as well as one that answers 400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,8 @@ class Policy:
             buffered, to its end).
         keepalive_s: silence in a stream after which a keep-alive is written.
         max_retries: on other servers, before the commit point.
+        backoff_s: the longest wait before the first retry; it doubles with each.
+        longest_backoff_s: the longest wait before any retry.
         anthropic_default_max_tokens: the budget for an engine spoken to in Messages, where
             neither the request nor the profile sets one.
     """
@@ -71,6 +84,8 @@ class Policy:
     request_s: float = 600.0
     keepalive_s: float = 15.0
     max_retries: int = 1
+    backoff_s: float = 0.1
+    longest_backoff_s: float = 2.0
     forward_authorization: bool = False
     anthropic_default_max_tokens: int | None = None
 
@@ -200,7 +215,7 @@ class Gateway:
         )
         while len(tried) <= self._policy.max_retries and time.monotonic() < trial.deadline_s:
             server = self.pool.draw(trial.name, tried)
-            if server is None:
+            if server is None or not self._back_off(trial, len(tried)):
                 break
             tried.append(server.name)
             attempt = trial.work.record.ask(server.name)
@@ -211,16 +226,40 @@ class Gateway:
                 raise
             except EngineFault as fault:
                 attempt.outcome = fault.kind.code
-                if not fault.retriable:
+                self.pool.report(server, Outcome.FAILED)
+                # A stream that broke before the commit point has given up; half a reply is final.
+                broke = trial.work.record.stream and fault.kind is UPSTREAM_PROTOCOL
+                if not (fault.retriable or broke):
                     raise
-                self.pool.report(server, ok=False)
                 last = fault
-            except EngineFailure as failure:
-                attempt.outcome = _outcome_of(failure.failure)
-                if failure.failure.status not in _RETRIED_STATUSES:
+            except EngineFailure as error:
+                failure = error.failure
+                attempt.outcome = _outcome_of(failure)
+                self.pool.report(server, _health_of(failure), _busy_s(failure))
+                if failure.status not in _RETRIED_STATUSES:
                     raise
-                last = failure
+                last = error
         raise last
+
+    def _back_off(self, trial: _Trial, retry: int) -> bool:
+        """Waits before a retry, for a random part of what is allowed, while the client is there.
+
+        Returns:
+            Whether there is time for it; nothing is waited where there is not.
+
+        Raises:
+            ClientGone: it left.
+            GatewayError: 503, the gateway is draining.
+        """
+        if not retry:
+            return True
+        longest_s = min(self._policy.backoff_s * 2 ** (retry - 1), self._policy.longest_backoff_s)
+        wait_s = random.uniform(0, longest_s)  # noqa: S311 - it spreads load, it keeps no secret
+        until_s = time.monotonic() + wait_s
+        if until_s >= trial.deadline_s:
+            return False
+        trial.watch.wait(-1, 0, until_s)
+        return True
 
     def _try(self, trial: _Trial, server: Server) -> Reply:
         """Asks one server; whatever it held is given back, unless a stream goes on with it."""
@@ -250,7 +289,7 @@ class Gateway:
                 held.callback(answer.close)
             own_key = bool(server.api_key) or not self._policy.forward_authorization
             reply = self._read(trial, exchange, answer, own_key=own_key)
-            self.pool.report(server, ok=True)
+            self.pool.report(server, Outcome.ANSWERED)
             if reply.frames is not None:
                 trial.work.hold(held.pop_all().close)
         return reply
@@ -307,6 +346,20 @@ class Gateway:
 def _outcome_of(failure: Failure) -> str:
     """What is noted of an attempt that failed so."""
     return failure.router_code or f"status_{failure.status}"
+
+
+def _health_of(failure: Failure) -> Outcome:
+    """What an engine's refusal says of its health."""
+    if failure.status in _BUSY_STATUSES:
+        return Outcome.BUSY
+    refused = failure.status < INTERNAL.status or failure.router_code in _REFUSED_CODES
+    return Outcome.NEUTRAL if refused else Outcome.FAILED
+
+
+def _busy_s(failure: Failure) -> float:
+    """How long a busy engine asks to be left alone."""
+    text = failure.headers.get("retry-after", "")
+    return float(text) if re.fullmatch(r"[0-9]{1,6}", text) else BUSY_S
 
 
 def _engine_error(answer: Answer, *, own_key: bool) -> Failure:

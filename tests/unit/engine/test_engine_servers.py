@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.engine.health import FIRST_COOL_DOWN_S, LAST_COOL_DOWN_S, Outcome
 from gateway.engine.servers import (
-    FIRST_COOL_DOWN_S,
-    LAST_COOL_DOWN_S,
     Alias,
     Server,
     ServerPool,
@@ -212,7 +211,7 @@ def test_weight_zero_is_the_last_resort() -> None:
     pool = ServerPool([server("a"), server("spare", weight=0)])
     assert pool.draw("m", ["a"]) == pool.servers[1]
     for _ in range(3):
-        pool.report(pool.servers[0], ok=False)
+        pool.report(pool.servers[0], Outcome.FAILED)
     assert pool.draw("m") == pool.servers[1]
 
 
@@ -253,7 +252,7 @@ def broken_pool(*names: str) -> tuple[ServerPool, Clock, Callable[[], None]]:
     pool = ServerPool([server(name) for name in names], clock=clock, rand=lambda: 0.0)
 
     def fail() -> None:
-        pool.report(pool.servers[0], ok=False)
+        pool.report(pool.servers[0], Outcome.FAILED)
 
     for _ in range(3):
         fail()
@@ -265,10 +264,10 @@ def test_a_server_is_left_out_after_failures_in_a_row() -> None:
     pool = ServerPool([server("a")])
     [one] = pool.servers
     for ok in (False, False, True, False, False):
-        pool.report(one, ok=ok)
+        pool.report(one, Outcome.ANSWERED if ok else Outcome.FAILED)
     assert not pool.out_of_service(one)
     assert pool.available()
-    pool.report(one, ok=False)
+    pool.report(one, Outcome.FAILED)
     assert pool.out_of_service(one)
     assert not pool.available()
     assert pool.draw("m") is None
@@ -289,7 +288,7 @@ def test_a_trial_after_the_cool_down() -> None:
     clock.now_s += FIRST_COOL_DOWN_S
     assert pool.draw("m") == one
     assert pool.draw("m") is None
-    pool.report(one, ok=True)
+    pool.report(one, Outcome.ANSWERED)
     assert [pool.draw("m") for _ in range(3)] == [one] * 3
 
 
@@ -303,7 +302,7 @@ def test_the_cool_down_grows_to_its_limit() -> None:
             clock.now_s += 0.5
         waits.append(clock.now_s - start)
         fail()
-    assert waits == [1.0, 2.0, 4.0, 8.0, LAST_COOL_DOWN_S, LAST_COOL_DOWN_S]
+    assert waits == [1.0, 2.0, 4.0, LAST_COOL_DOWN_S, LAST_COOL_DOWN_S, LAST_COOL_DOWN_S]
 
 
 def test_late_failures_do_not_add_up() -> None:
