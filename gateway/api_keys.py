@@ -25,7 +25,12 @@ class ApiKeys:
 
     def admits(self, presented: str) -> bool:
         """Whether a client that presents this key may pass."""
-        return _digest(presented) in self.digests
+        return self.identify(presented) is not None
+
+    def identify(self, presented: str) -> bytes | None:
+        """What stands for the client that presents this key; None: it may not pass."""
+        digest = _digest(presented)
+        return digest if digest in self.digests else None
 
 
 def load_api_keys(path: str) -> ApiKeys:

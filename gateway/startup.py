@@ -69,6 +69,11 @@ def load_launch(
             "--model-id is not set: the profile's models.aliases need a served model to stand for"
         )
     keys = load_api_keys(settings.api_keys_file) if settings.api_keys_file else None
+    if settings.max_inflight_per_client is not None and keys is None:
+        raise SettingsError(
+            f"max_inflight_per_client {settings.max_inflight_per_client}: it needs"
+            " --api-keys-file, since clients are told apart by their keys"
+        )
     return Launch(settings, choice, keys, servers)
 
 

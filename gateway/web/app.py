@@ -12,6 +12,7 @@ import falcon
 from gateway.errors import GatewayError
 from gateway.routes import ROUTES
 from gateway.service.build import build_gateway
+from gateway.service.clients import ClientLimit
 from gateway.service.gateway import Gateway
 from gateway.service.models import ModelList
 from gateway.service.work import Admission
@@ -55,6 +56,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
     limits = BodyLimits(
         stall_s=settings.body_timeout_in_seconds, total_s=settings.body_timeout_in_seconds * 2
     )
+    clients = ClientLimit(settings.max_inflight_per_client)
     for route in ROUTES:
         app.add_route(
             route.path,
@@ -66,6 +68,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
                 settings.send_timeout_in_seconds,
                 sinks,
                 launch.api_keys,
+                clients,
             ),
         )
     models = ModelsResource(ModelList(gateway.names, gateway.cards), launch.api_keys)

@@ -15,6 +15,7 @@ from gateway.errors import (
     GatewayError,
 )
 from gateway.routes import Route
+from gateway.service.clients import ClientLimit
 from gateway.service.gateway import Gateway, Reply
 from gateway.service.models import ModelList
 from gateway.service.protocols import require_on
@@ -41,6 +42,7 @@ class InferenceResource:
         send_s: how long a client may not read what it is sent.
         sinks: told of each request when it has ended.
         keys: that clients must present; None: open.
+        clients: bounds the requests at work of each client.
     """
 
     def __init__(
@@ -52,7 +54,9 @@ class InferenceResource:
         send_s: float,
         sinks: Sequence[Sink],
         keys: ApiKeys | None,
+        clients: ClientLimit,
     ) -> None:
+        self._clients = clients
         self._keys = keys
         self._route = route
         self._gateway = gateway
@@ -76,7 +80,8 @@ class InferenceResource:
         profile = self._gateway.profile
         try:
             require_on(profile, self._route)
-            authenticate(req.env, self._keys)
+            client = authenticate(req.env, self._keys)
+            work.hold(self._clients.enter(client))
             work.hold(self._admission.enter())
         except GatewayError as error:
             return self._gateway.error_reply(work, failure_of(error))

@@ -64,13 +64,13 @@ class Client(testing.TestClient):
         """Posts a small Responses request with these fields."""
         return self.on("responses", **fields)
 
-    def frames(self, route, **fields):
+    def frames(self, route, headers=(), **fields):
         """Posts a small request and gives the reply's writes, each as soon as there is one."""
         environ = testing.create_environ(
             PATHS[route],
             method="POST",
             body=json.dumps({**SMALL[route], **fields}),
-            headers={"content-type": "application/json"},
+            headers={"content-type": "application/json"} | dict(headers),
         )
         return self.app(environ, lambda *_: None)
 
