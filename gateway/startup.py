@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 from gateway.api_keys import ApiKeys, load_api_keys
 from gateway.config import NO_URL, ConfigError
 from gateway.engine.servers import Server, ServerPool, servers_of_urls
-from gateway.profile import Choice, ProfileError, override_sampling, select
+from gateway.profile import Choice, Exact, ProfileError, override_sampling, select
 from gateway.settings import Flag, Settings, SettingsError, load_settings, unknown_variables
 from gateway.telemetry.logging import configure
 
@@ -148,6 +148,12 @@ def announce() -> None:
         _LOG.warning("%s", finding)
     for name in unknown_variables():
         _LOG.warning("the environment variable %s is not a setting; it has no effect", name)
+    for name in unsayable_pins(launch):
+        _LOG.warning(
+            "the profile writes in %s, which a server spoken to in Messages cannot be told: "
+            "it is left out there",
+            name,
+        )
     loaded = launch.choice.loaded
     fields = {
         "profile": loaded.profile.name or loaded.source,
@@ -160,6 +166,31 @@ def announce() -> None:
         "clients": "with a key" if launch.api_keys else "open",
     }
     _LOG.info("serving", extra={"fields": fields})
+
+
+def unsayable_pins(launch: Launch) -> tuple[str, ...]:
+    """The fields that the profile writes in with a value that Messages has no words for.
+
+    None, where no server is spoken to in Messages.
+    """
+    from gateway.dialects.anthropic_engine import can_say  # noqa: PLC0415 - for servers alone
+
+    servers = [server for server in launch.servers if server.enabled]
+    aliases = [alias for server in servers for alias in server.aliases.values()]
+    in_messages = [one.use_anthropic_endpoints for one in servers]
+    if not any(in_messages + [one.use_anthropic_endpoints or False for one in aliases]):
+        return ()
+    profile = launch.choice.loaded.profile
+    written = {
+        rule.field: rule.value.value
+        for rule in (profile.sampling.rules if profile.sampling else ())
+        if isinstance(rule, Exact)
+    }
+    for name, rule in profile.params.items():
+        value = rule.pin or rule.default
+        if value is not None:
+            written[name] = value.value
+    return tuple(name for name, value in written.items() if not can_say(name, value))
 
 
 def check_server(cfg: object, inherited: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gateway import jsonbody
 from gateway.contract import Change, Verdict, decide, renames_reasoning
-from gateway.dialects import anthropic_engine, messages, responses
+from gateway.dialects import messages, responses
 from gateway.dialects.messages.count import render_count
 from gateway.engine.filters import filter_body
 from gateway.errors import GatewayError, bad_request
@@ -178,18 +178,3 @@ def is_true(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in _TRUE_TEXTS
     return isinstance(value, bool | int | float) and value == 1
-
-
-def unsayable_pins(profile: Profile) -> tuple[str, ...]:
-    """The fields that a profile writes in with values that a Messages engine cannot be told."""
-    values: dict[str, object] = {}
-    for rule in profile.sampling.rules if profile.sampling else ():
-        if hasattr(rule, "value"):
-            values[rule.field] = rule.value.value
-    for name, param in profile.params.items():
-        written = param.pin or param.default
-        if written is not None:
-            values[name] = written.value
-    return tuple(
-        name for name, value in values.items() if not anthropic_engine.can_say(name, value)
-    )
