@@ -1,6 +1,7 @@
 """What the start says about a contract that an engine in Messages cannot be told."""
 
 import pytest
+
 from gateway.startup import load_launch, unsayable_pins
 
 SERVERS = """
