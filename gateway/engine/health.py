@@ -65,7 +65,7 @@ class Health:
         trial: a request is out to see whether the server is back.
         says_ready: it said so since it was left out.
         busy_until_s: it is passed over until then, where others are there.
-        unready: when it was asked last, it was not ready.
+        unready: when it was asked last, it was not ready, or said nothing.
         used: it got a request since it was asked last.
         ask_at_s: when it is asked next, should that be due.
     """
@@ -134,7 +134,7 @@ class Health:
         """
         self.used = False
         self.ask_at_s = now_s + READY_EVERY_S
-        self.unready = ready is False
+        self.unready = not ready
         if self.is_out and not self.trial:
             self.says_ready = bool(ready)
             if not ready:

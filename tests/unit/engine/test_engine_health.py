@@ -157,9 +157,12 @@ def test_in_service_and_not_ready() -> None:
 
 
 def test_in_service_and_silent() -> None:
-    """No answer is a failure as a client's request would have it."""
-    health = after(F, F)
+    """No answer is a failure as a client's request would have it, and clients are kept off."""
+    health = after(F)
     health.note_ready(None, START_S)
+    assert not health.is_out
+    assert health.is_passed_over(START_S + 1000)
+    health.note_ready(None, START_S + READY_EVERY_S)
     assert health.is_out
 
 
