@@ -68,6 +68,15 @@ def check_request(
             "--model-id", metavar="NAME", help="The one model that is served.", show_default=False
         ),
     ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="The settings file of serve: its keys, with their names and dialects.",
+            show_default=False,
+        ),
+    ] = None,
     use_anthropic_endpoints: Annotated[
         bool,
         typer.Option("--use-anthropic-endpoints", help="The engine is spoken to in Messages."),
@@ -96,6 +105,7 @@ def check_request(
     launch = _load_launch(
         {
             "model_id": model_id,
+            "config": config,
             "api_profile_file": api_profile_file,
             "api_profile": api_profile,
             "override_sampling_params": override_sampling_params,
@@ -124,14 +134,16 @@ def check_request(
 
 
 def _load_launch(flags: dict[str, str | None], *, use_anthropic_endpoints: bool) -> "Launch":
-    """As `serve` would with these flags, in front of one engine that is never asked."""
+    """As `serve` would with these flags; its engines are never asked, and need not be named."""
+    from gateway.settings import load_settings
     from gateway.startup import load_launch
 
-    launch = load_launch({**flags, "worker_urls": _NO_ENGINE})
-    servers = (
-        replace(server, use_anthropic_endpoints=use_anthropic_endpoints)
-        for server in launch.servers
-    )
+    settings = load_settings(flags)
+    named = settings.config_file is not None or settings.worker_urls
+    launch = load_launch(flags if named else {**flags, "worker_urls": _NO_ENGINE})
+    if not use_anthropic_endpoints:
+        return launch
+    servers = (replace(server, use_anthropic_endpoints=True) for server in launch.servers)
     return replace(launch, servers=tuple(servers))
 
 

@@ -28,6 +28,12 @@ def demo(
     port: Annotated[
         int, typer.Option("--port", metavar="N", help="Of the gateway.", min=1, max=65535)
     ] = 8080,
+    engine_echo: Annotated[
+        bool,
+        typer.Option(
+            "--engine-echo", help="The engine answers with what it gets, for verify --engine-echo."
+        ),
+    ] = False,
     api_profile_file: ProfileFile = None,
     api_profile: ProfileName = None,
     override_sampling_params: OverrideParams = None,
@@ -57,4 +63,4 @@ def demo(
         typer.echo(text)
         sys.stdout.flush()
 
-    raise typer.Exit(run_demo(choice.loaded, flags, port, say))
+    raise typer.Exit(run_demo(choice.loaded, flags, port, say, echoes=engine_echo))

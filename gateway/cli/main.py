@@ -23,6 +23,7 @@ from gateway.cli import (
     schema,
     serve,
     validate,
+    verify,
 )
 from gateway.settings import SettingsError, debugging
 
@@ -40,6 +41,7 @@ _COMMANDS: Final = (
     schema,
     diff,
     check_request,
+    verify,
     check_config,
     health,
 )

@@ -33,7 +33,14 @@ _REFUSED: Final[tuple[dict[str, Any], ...]] = (
 """Tried in this order, until one is refused by the profile."""
 
 
-def run_demo(loaded: Loaded, flags: Iterable[str], port: int, say: Callable[[str], None]) -> int:
+def run_demo(
+    loaded: Loaded,
+    flags: Iterable[str],
+    port: int,
+    say: Callable[[str], None],
+    *,
+    echoes: bool = False,
+) -> int:
     """Runs until the gateway ends or the process is told to.
 
     Args:
@@ -41,6 +48,7 @@ def run_demo(loaded: Loaded, flags: Iterable[str], port: int, say: Callable[[str
         flags: that make `serve` choose the same one.
         port: of the gateway.
         say: takes what the user is to read.
+        echoes: the engine answers with what it gets, for `verify --engine-echo`.
 
     Returns:
         The exit status: the gateway's where it could not start, else 0.
@@ -52,7 +60,7 @@ def run_demo(loaded: Loaded, flags: Iterable[str], port: int, say: Callable[[str
     stop = threading.Event()
     name = model_name(loaded)
     check_addresses([("127.0.0.1", port)])  # else what listens there might be taken for ours
-    with DemoEngine(model=name, word_delay_s=_WORD_DELAY_S) as engine:
+    with DemoEngine(model=name, word_delay_s=_WORD_DELAY_S, echoes=echoes) as engine:
         command = [sys.executable, "-m", "gateway", "serve", "--port", str(port)]
         command += ["--worker-urls", engine.url, "--model-id", name, "--workers", "1", *flags]
         command += ["--log-format", "text", "--log-level", "warning"]

@@ -99,8 +99,9 @@ class Case:
         tokens: the most that the answer can have; 0 where it is cut or nothing is generated.
         control: the case is a plain request: where the route does not answer it, nothing can be
             said of the route's other cases.
-        needs: what the route has to take before this case says anything; empty for nothing.
-        gives: what the route takes if it accepts this case.
+        needs: what the route has to do before a refusal says anything of a rule; empty for
+            nothing.
+        gives: what the route does if it accepts this case.
     """
 
     route: Route

@@ -11,7 +11,9 @@ from gateway.verify.seen import Seen
 Expected = tuple[str, Judge]
 """In words, and the judge."""
 
-_ROUTER_CODE: Final = "x-router-error-code"
+ROUTER_CODE: Final = "x-router-error-code"
+"""The header of this gateway's own errors."""
+
 _ABSENT: Final = object()
 
 UNSEEN_ECHO: Final = "what the engine gets is not seen from outside"
@@ -48,7 +50,7 @@ def refused(code: str) -> Expected:
             return _failed(seen)
         if seen.error is None:
             return Finding(State.FAILED, "got a 400 without an error in it")
-        told = seen.headers.get(_ROUTER_CODE)
+        told = seen.headers.get(ROUTER_CODE)
         if told is not None and told != code:
             return Finding(State.FAILED, f"got a 400 with the code {told}, not {code}")
         return PASSED

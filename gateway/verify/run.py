@@ -7,6 +7,7 @@ from typing import Final
 
 from gateway.verify.cases import Case, Finding, Row, State
 from gateway.verify.endpoint import Endpoint, NoAnswer
+from gateway.verify.expect import ROUTER_CODE
 from gateway.verify.plan import Plan
 from gateway.verify.seen import Answered, Seen, read
 
@@ -110,9 +111,6 @@ class _Run:
         if reason is not None and not case.control and case.body is not None:
             self._note(case, Finding(State.SKIPPED, reason))
             return
-        if case.needs and case.needs not in self._taken:
-            self._note(case, Finding(State.UNSEEN, f"not so far: {case.needs}"))
-            return
         answered = self._ask(case)
         if isinstance(answered, Finding):
             self._note(case, answered)
@@ -121,8 +119,19 @@ class _Run:
             return
         seen = read(answered, case.route.dialect, observing=self._observing)
         self._learn(case, seen)
+        if self._says_nothing(case, seen):
+            self._note(case, Finding(State.UNSEEN, f"it is not so that {case.needs}"))
+            return
         for check in case.checks:
             self.report.rows.append(Row(case, check, check.judge(seen)))
+
+    def _says_nothing(self, case: Case, seen: Seen) -> bool:
+        """Whether a refusal may be for want of what the case needs, and not by a rule.
+
+        Of its own refusals this gateway says so.
+        """
+        lacking = bool(case.needs) and case.needs not in self._taken
+        return lacking and seen.status != 200 and ROUTER_CODE not in seen.headers
 
     def check_ground(self) -> None:
         """Something must have been answered, or the run tells nothing."""

@@ -174,7 +174,7 @@ def probe_images(builder: Builder) -> None:
         for form, where in _TOO_MANY:
             body = render(form(route, plain, limit + 1))
             what = f"{limit + 1} images {where}"
-            builder.refuse(route, body, rule, what, code=BAD_REQUEST.code)
+            builder.refuse(route, body, rule, what, code=BAD_REQUEST.code, needs=takes)
         spoken = render(bodies.words_about_images(route, plain, limit + 1))
         builder.accept(route, spoken, rule, f"{limit + 1} images only spoken of")
 

@@ -111,6 +111,19 @@ def test_nothing_to_do(run: Run) -> None:
     )
 
 
+def test_a_settings_file(run: Run) -> None:
+    """Its keys count: their aliases, and the dialect that each is spoken to in."""
+    Path("keys.yaml").write_text(
+        "providers: {sgl: {keys: [{name: a, models: ['*'], value: '', aliases:"
+        " {third: {model_id: real, use_anthropic_endpoints: true}},"
+        " sgl_key_config: {url: http://127.0.0.1:1}}]}}\n"
+    )
+    status, out, _ = run("unknown.json", "--config", "keys.yaml")
+    assert status == 0
+    assert "the engine gets, at /v1/messages:" in out
+    assert '+  "model": "real",' in out
+
+
 def test_dropped_tools(run: Run) -> None:
     """Hosted tools that are left out are named."""
     assert "  hosted tools left out: web_search\n" in run("hosted.json")[1]
