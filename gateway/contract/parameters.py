@@ -66,7 +66,7 @@ def check_parameters(profile: Profile, route: Route, body: Body) -> Verdict:
         if got is None:
             decision = one.absent
         elif got == b"null":
-            decision = one.null
+            decision = one.null or _folded(one, body, got)
         elif one.checked and not _accepts(one.rule, got):
             refused.append(refuse(one.kind, one.rule.field, one.path, got, describe(one.rule)))
             continue
@@ -115,8 +115,13 @@ def _forward(one: _FieldRule, body: Body, got: bytes) -> Decision | None:
     new = _normalize(rule, got)
     if new != got:
         return Decision(Change.NORMALIZED, rule.field, one.path, got, new)
-    if body.repeats(rule.field):
-        return Decision(Change.FOLDED, rule.field, one.path, got, got)
+    return _folded(one, body, got)
+
+
+def _folded(one: _FieldRule, body: Body, got: bytes) -> Decision | None:
+    """A repeated field is forwarded once, with its last value."""
+    if body.repeats(one.rule.field):
+        return Decision(Change.FOLDED, one.rule.field, one.path, got, got)
     return None
 
 

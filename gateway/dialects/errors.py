@@ -191,7 +191,7 @@ def parse_error_frame(payload: Mapping[str, Any]) -> Failure:
     if status in {401, 403}:
         return failure_of_kind(UPSTREAM_AUTH, "The engine refused the gateway's key.")
     if status in {500, 502}:
-        message, _ = _readable(str(inner.get("message") or "The engine failed."))
+        message, _ = _readable(inner.get("message"), "The engine failed.")
         return replace(failure_of_kind(UPSTREAM_ABORTED, message), router_code=None)
     return _failure(status, inner, None)
 
@@ -253,7 +253,7 @@ def _anthropic_body(failure: Failure, request_id: str, type_: str) -> dict[str, 
 def _failure(status: int, inner: Mapping[str, Any], source: Mapping[str, Any] | None) -> Failure:
     """`inner` has the message; its type and code are kept where they are of any use."""
     kind = _kind_of_status(status)
-    message, param = _readable(str(inner.get("message") or f"The engine answered {status}."))
+    message, param = _readable(inner.get("message"), f"The engine answered {status}.")
     # The names in an Anthropic shape or in a stream are none that an OpenAI client knows.
     type_, code = (None, None) if source is None else (inner.get("type"), inner.get("code"))
     if not isinstance(type_, str) or type_.isdigit() or type_ == "Bad Request":
@@ -291,13 +291,17 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
     return payload if isinstance(payload, dict) else _EMPTY
 
 
-def _readable(message: str) -> tuple[str, str | None]:
+def _readable(told: object, fallback: str) -> tuple[str, str | None]:
     """A message without the server's files; SGLang's dump of a schema error as `field: reason; …`.
+
+    Args:
+        told: by the engine.
+        fallback: for a message that says nothing.
 
     Returns:
         the message, and the first field at fault where there is one.
     """
-    message = _SOURCE_LINE.sub("", message).rstrip()
+    message = _SOURCE_LINE.sub("", str(told or "")).rstrip() or fallback
     cut = _SERVER_FILE.search(message)
     if cut is None:
         return message, None

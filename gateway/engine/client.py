@@ -18,7 +18,6 @@ Messages are for clients and never name a server or its address.
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -163,10 +162,10 @@ class EngineClient:
         watch: Watch,
         first_byte_s: float | None,
     ) -> "Answer":
-        limits = self.limits
+        limits, wait_s = self.limits, self.limits.first_byte_s
         if first_byte_s is not None:
-            limits = replace(limits, first_byte_s=min(first_byte_s, limits.first_byte_s))
-        exchange = Exchange(watch, limits, deadline_s=time.monotonic() + limits.first_byte_s)
+            wait_s = min(first_byte_s, wait_s)
+        exchange = Exchange(watch, limits, deadline_s=time.monotonic() + wait_s)
         request = _prepare(method, url, headers, body)
         try:
             return self._send(request, exchange)

@@ -63,7 +63,7 @@ class Exchange:
 
     Attributes:
         fresh: a connection that was used before will not do.
-        deadline_s: the monotonic time by which the answer must begin.
+        deadline_s: the monotonic time by which the answer must have said something.
         connected: there is a connection.
         reused: the connection was used before.
         begun: a byte of the answer came.
@@ -80,28 +80,22 @@ class Exchange:
     reused: bool = False
     begun: bool = False
     unsent: bool = False
-    head_done: bool = False
     committed: bool = False
     last_byte_s: float = field(default=-math.inf)
 
     def silent_until_s(self) -> float:
         """The monotonic time until which the engine may be silent."""
-        if not self.begun:
-            return self.deadline_s
-        idle_s = self.last_byte_s + self.limits.idle_s
-        # A head that trickles in is given one idle limit as a whole: see `note_bytes`.
-        return idle_s if self.committed or not self.head_done else max(idle_s, self.deadline_s)
+        return self.last_byte_s + self.limits.idle_s if self.committed else self.deadline_s
 
     def note_bytes(self) -> None:
         """Bytes of the answer came."""
-        if self.head_done or not self.begun:
-            self.last_byte_s = time.monotonic()
+        self.last_byte_s = time.monotonic()
         self.begun = True
 
     def raise_silent(self) -> NoReturn:
         """Raises the fault of an engine that was silent too long; never to be retried."""
         limits = self.limits
-        if not self.begun:
+        if not self.committed:
             text = f"The engine did not answer within {limits.first_byte_s:g} s."
         else:
             text = f"The engine sent nothing for {limits.idle_s:g} s."
@@ -189,6 +183,9 @@ class EngineReader(io.RawIOBase):
     def _wait(self, events: int) -> None:
         exchange = self._exchange
         limit_s = exchange.silent_until_s()
+        # Until the answer has said something its whole time counts, though bytes may trickle in.
+        if not exchange.committed and time.monotonic() >= limit_s:
+            exchange.raise_silent()
         if exchange.watch.wait(self._file.fileno(), events, min(limit_s, self.until_s)):
             return
         if time.monotonic() >= limit_s:
@@ -334,7 +331,6 @@ class _Watched(HTTPConnection):
         if message is None or self.reader.ended or message.defects or message.get_payload():
             response.close()
             raise http.client.HTTPException("the head of the reply is not whole")
-        self.exchange.head_done = True
         self.exchange.note_bytes()
         return response
 

@@ -58,6 +58,9 @@ _MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
 _MAX_ERROR_BYTES: Final = 1024 * 1024
 _MAX_DEFAULT_TOKENS: Final = 32_768
 _UNKNOWN_CONTEXT_TOKENS: Final = 4_096
+_SHOWN_TYPES: Final = 32
+_SHOWN_CHARACTERS: Final = 64
+_NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]")
 _RETRIED_STATUSES: Final = frozenset({502, 503})
 _BUSY_STATUSES: Final = frozenset({429, 503})
 
@@ -235,7 +238,12 @@ class Gateway:
             except EngineFailure as error:
                 failure = error.failure
                 attempt.outcome = _outcome_of(failure)
-                self.pool.report(server, _health_of(failure), _busy_s(failure))
+                health = _health_of(failure)
+                if health is Outcome.FAILED and len(self.pool.fitting(trial.name)) == 1:
+                    # It answers, and no other could: one client's requests, which it may only
+                    # not know how to refuse, must not take it from all the others.
+                    health = Outcome.NEUTRAL
+                self.pool.report(server, health, _busy_s(failure))
                 if failure.status not in _RETRIED_STATUSES:
                     raise
                 last = error
@@ -325,7 +333,7 @@ class Gateway:
             raise protocol_failure(f"The engine was asked for {asked} and sent {got}.")
         headers = {}
         if record.dropped_tools:
-            headers["x-sgl-gateway-dropped-tools"] = ", ".join(record.dropped_tools)
+            headers["x-sgl-gateway-dropped-tools"] = _header_of(record.dropped_tools)
         record.status = answer.status
         if not streamed or exchange.build_relay is None:
             body = exchange.parse_reply(answer.read(_MAX_REPLY_BYTES))
@@ -360,6 +368,12 @@ def _busy_s(failure: Failure) -> float:
     """How long a busy engine asks to be left alone."""
     text = failure.headers.get("retry-after", "")
     return float(text) if re.fullmatch(r"[0-9]{1,6}", text) else BUSY_S
+
+
+def _header_of(types: tuple[str, ...]) -> str:
+    """Dropped tool types as a header's value: clients choose them, so they are cut and cleaned."""
+    shown = [_NO_TOKEN.sub("?", one[:_SHOWN_CHARACTERS]) for one in types[:_SHOWN_TYPES]]
+    return ", ".join(dict.fromkeys(shown))
 
 
 def _engine_error(answer: Answer, *, own_key: bool) -> Failure:

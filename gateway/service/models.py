@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,8 +27,21 @@ _PATH: Final = "/v1/models"
 _REQUEST_ID: Final = "models"
 _KEPT_S: Final = 5.0
 _PARALLEL: Final = 8
-_ASK_S: Final = 5.0
+_ASK_S: Final = 3.0
 _MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """What a server said, once it is told; None where it said nothing."""
+
+    cards: list[dict[str, Any]] | None = None
+    at_s: float = 0.0
+    told: threading.Event = field(default_factory=threading.Event)
+
+    def is_stale(self) -> bool:
+        """Whether it is to be asked again."""
+        return self.told.is_set() and time.monotonic() - self.at_s >= _KEPT_S
 
 
 class ModelCards:
@@ -42,45 +56,46 @@ class ModelCards:
         self._pool = pool
         self._client = client
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[float, list[dict[str, Any]]]] = {}
+        self._kept: dict[str, _Kept] = {}
 
     def all(self) -> dict[str, Mapping[str, Any]] | None:
         """By model id, the cards of all servers that answer; None where none does."""
         servers = [server for server in self._pool.servers if server.enabled]
-        with self._lock:
-            stale = [server for server in servers if not self._fresh(server)]
-            if stale:
-                with ThreadPoolExecutor(min(_PARALLEL, len(stale))) as threads:
-                    answers = threads.map(self._ask, stale)
-                    for server, cards in zip(stale, answers, strict=True):
-                        self._keep(server, cards)
-            found = [self._kept[one.name][1] for one in servers if one.name in self._kept]
-        if not found:
+        with ThreadPoolExecutor(min(_PARALLEL, max(1, len(servers)))) as threads:
+            answers = list(threads.map(self._cards, servers))
+        if all(cards is None for cards in answers):
             return None
         merged: dict[str, Mapping[str, Any]] = {}
-        for card in (card for cards in found for card in cards):
+        for card in (card for cards in answers for card in cards or ()):
             merged.setdefault(card["id"], card)
         return merged
 
     def context_tokens(self, server: Server, model: str) -> int | None:
         """The context of a model on a server, in tokens; None where it does not say."""
-        with self._lock:
-            if not self._fresh(server):
-                self._keep(server, self._ask(server))
-            _, cards = self._kept.get(server.name, (0.0, []))
+        cards = self._cards(server) or []
         named = [card for card in cards if card["id"] == model]
         size = (named or cards or [{}])[0].get("max_model_len")
         return size if isinstance(size, int) else None
 
-    def _fresh(self, server: Server) -> bool:
-        kept = self._kept.get(server.name)
-        return kept is not None and time.monotonic() - kept[0] < _KEPT_S
+    def _cards(self, server: Server) -> list[dict[str, Any]] | None:
+        """A server's cards, None where it does not answer; either is kept for a while.
 
-    def _keep(self, server: Server, cards: list[dict[str, Any]] | None) -> None:
-        if cards is None:
-            self._kept.pop(server.name, None)
-        else:
-            self._kept[server.name] = (time.monotonic(), cards)
+        One thread asks, and the others wait for what it is told, no longer than it may take.
+        """
+        with self._lock:
+            kept = self._kept.get(server.name)
+            asking = kept is None or kept.is_stale()
+            if kept is None or asking:
+                kept = self._kept[server.name] = _Kept()
+        if not asking:
+            kept.told.wait(_ASK_S + 1)
+            return kept.cards
+        try:
+            kept.cards = self._ask(server)
+        finally:
+            kept.at_s = time.monotonic()
+            kept.told.set()
+        return kept.cards
 
     def _ask(self, server: Server) -> list[dict[str, Any]] | None:
         headers = engine_headers(

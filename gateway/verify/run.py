@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.verify.cases import Case, Finding, Row, State
+from gateway.verify.cases import Case, Finding, Row, RuleKind, State
 from gateway.verify.endpoint import Endpoint, NoAnswer
 from gateway.verify.expect import ROUTER_CODE
 from gateway.verify.plan import Plan
@@ -122,8 +122,12 @@ class _Run:
         if self._says_nothing(case, seen):
             self._note(case, Finding(State.UNSEEN, f"it is not so that {case.needs}"))
             return
+        absent = case.control and seen.status in _NOT_THERE
         for check in case.checks:
-            self.report.rows.append(Row(case, check, check.judge(seen)))
+            finding = check.judge(seen)
+            if absent and check.rule.kind is not RuleKind.PROTOCOL:
+                finding = Finding(State.SKIPPED, self._closed[case.route.name])
+            self.report.rows.append(Row(case, check, finding))
 
     def _says_nothing(self, case: Case, seen: Seen) -> bool:
         """Whether a refusal may be for want of what the case needs, and not by a rule.

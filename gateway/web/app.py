@@ -71,7 +71,7 @@ def create_app(launch: Launch, drain: Drain = DRAIN) -> WSGIApplication:
                 clients,
             ),
         )
-    models = ModelsResource(ModelList(gateway.names, gateway.cards), launch.api_keys)
+    models = ModelsResource(ModelList(gateway.names, gateway.cards), launch.api_keys, admission)
     app.add_route("/v1/models", models)
     app.add_route("/v1/models/{name:path}", models, suffix="one")
     for path, operation in UNSUPPORTED.items():

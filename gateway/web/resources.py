@@ -122,21 +122,29 @@ _CLIENT_CLOSED: Final = 499
 class ModelsResource:
     """`GET /v1/models` and `GET /v1/models/{name}`."""
 
-    def __init__(self, models: ModelList, keys: ApiKeys | None) -> None:
+    def __init__(self, models: ModelList, keys: ApiKeys | None, admission: Admission) -> None:
+        self._admission = admission
         self._models = models
         self._keys = keys
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """The list."""
-        authenticate(req.env, self._keys)
-        self._send(req, resp, self._models.listing())
+        self._answer(req, resp, self._models.listing)
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, name: str) -> None:
         """One entry."""
-        authenticate(req.env, self._keys)
-        self._send(req, resp, self._models.get(name))
+        self._answer(req, resp, lambda: self._models.get(name))
 
-    def _send(self, req: falcon.Request, resp: falcon.Response, value: object) -> None:
+    def _answer(
+        self, req: falcon.Request, resp: falcon.Response, use: Callable[[], object]
+    ) -> None:
+        """Under the same bound as inference: it may wait for engines that do not answer."""
+        authenticate(req.env, self._keys)
+        leave = self._admission.enter()
+        try:
+            value = use()
+        finally:
+            leave()
         resp.content_type = _JSON
         resp.data = jsonbody.render_value(value)
         stamp(resp, request_id_of(req.env), anthropic="HTTP_ANTHROPIC_VERSION" in req.env)

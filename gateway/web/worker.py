@@ -54,6 +54,18 @@ class GatewayWorker(ThreadWorker):
         finally:
             _ROOMS.write(self.age, 0)
 
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Takes connections, or no more; a worker that ends closes its sockets at once.
+
+        gunicorn's keeps them open until its last stream has ended, and the system goes on
+        queueing connections that nobody will ever take.
+        """
+        super().set_accept_enabled(enabled)  # type: ignore[no-untyped-call]
+        if not enabled and not self.alive:
+            for listener in self.sockets:
+                listener.close()
+            self.log.info("Worker stops accepting (pid: %s)", self.pid)
+
     def accept(self, listener: socket.socket) -> None:
         """Takes a connection, unless it is for another worker; runs on the main thread.
 

@@ -15,6 +15,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 
 from rig import install, processes
+from rig.asking import DIALECTS
 from rig.bodies import BodyJudge
 from rig.gateways import start_gateway
 from rig.processes import Target
@@ -31,7 +32,9 @@ OWN_ENGINE_ONLY = "needs an engine of its own; this run's is SGLANG_URL"
 def pytest_collection_finish(session):
     """Builds what is missing before the first test: nobody waits for it within a test's limit."""
     here = Path(__file__).parent
-    if session.config.option.collectonly or not any(here in item.path.parents for item in session.items):
+    if session.config.option.collectonly or not any(
+        here in item.path.parents for item in session.items
+    ):
         return
     try:
         install.bodies_home()
@@ -86,6 +89,7 @@ SHARED = {
     "engine": ("real",),
     "twin": ("twin",),
     "embedder": ("real", "--is-embedding"),
+    "narrow": ("real", "--max-running-requests", "1", "--max-queued-requests", "1"),
     "locked": ("twin", "--api-key", "right"),
 }
 """By fixture, an engine that is started once a session: its kind and flags."""
@@ -128,6 +132,14 @@ def locked(fleet):
     if LIVE:
         pytest.skip(OWN_ENGINE_ONLY)
     return fleet.engine(*SHARED["locked"])
+
+
+@pytest.fixture
+def narrow(fleet):
+    """A real engine that answers one request, and lets one more wait."""
+    if LIVE:
+        pytest.skip(OWN_ENGINE_ONLY)
+    return fleet.engine(*SHARED["narrow"])
 
 
 @pytest.fixture
@@ -206,6 +218,18 @@ def serve(fleet, judge, bodies, tmp_path_factory):
 @pytest.fixture(params=["chat", "messages"], ids=["to-chat", "to-messages"])
 def speaks(request):
     """Each dialect in which the gateway can ask an engine."""
+    return request.param
+
+
+@pytest.fixture(params=DIALECTS.values(), ids=DIALECTS)
+def dialect(request):
+    """Each dialect of clients."""
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["buffered", "streamed"])
+def stream(request):
+    """Both ways to be answered."""
     return request.param
 
 

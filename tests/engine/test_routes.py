@@ -1,7 +1,8 @@
 """Every client dialect through its official SDK, before SGLang itself and before its twin."""
 
-import pytest
-from rig.asking import CALLS, DIALECTS, LENGTH, STOP, Tool, result, said, user
+import json
+
+from rig.asking import CALLS, LENGTH, STOP, Tool, result, said, user
 from rig.scripts import script
 
 WEATHER = Tool(
@@ -22,20 +23,8 @@ SCHEMA = {
 }
 
 
-@pytest.fixture(params=["buffered", "streamed"])
-def stream(request):
-    """Both ways to be answered."""
-    return request.param == "streamed"
-
-
-@pytest.fixture(params=DIALECTS.values(), ids=DIALECTS)
-def dialect(request):
-    """Each client dialect."""
-    return request.param
-
-
 def test_a_text(serve, engine, speaks, dialect, stream):
-    """A plain question gets an answer that is cut at its budget, with usage and the model's name."""
+    """A plain question gets an answer cut at its budget, with usage and the model's name."""
     gateway = serve(engine, speaks=speaks)
 
     answer = dialect.ask(gateway, [user("Say something.")], stream=stream, budget=12)
@@ -79,8 +68,6 @@ def test_a_schema(serve, engine, speaks, dialect, stream):
         **dialect.unthinking(),
     )
 
-    import json
-
     assert json.loads(answer.text).keys() == {"sunny", "days"}
 
 
@@ -95,7 +82,9 @@ def test_a_tool_loop(serve, twin, speaks, dialect, stream):
     assert (call.name, call.values) == ("get_weather", {"city": "Paris"})
 
     answer = dialect.ask(
-        gateway, [asked, said(first), result(call, script("17 degrees", say="It is 17."))], **options
+        gateway,
+        [asked, said(first), result(call, script("17 degrees", say="It is 17."))],
+        **options,
     )
 
     assert (answer.text, answer.finish, answer.calls) == ("It is 17.", STOP, ())

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from gateway.demo.engine import Canned
+
 BASE = b'{"model":"m","messages":[{"role":"user","content":"hi"}]'
 
 
@@ -460,4 +462,39 @@ def test_client_keys(serve, tmp_path):
     ):
         assert client.post(BASE + b"}", headers=headers).status_code == 200
         assert client.simulate_get("/v1/models", headers=headers).status_code == 200
+    assert client.simulate_get("/readyz").status_code == 200
+
+
+def test_a_repeated_field_whose_last_value_is_null_is_sent_once(serve, engine):
+    """A band leaves null alone, and the values before it do not go on."""
+    client = serve("sampling: {params: {temperature: {min: 0, max: 1}}}")
+    assert client.post(BASE + b',"temperature":2,"temperature":null}').status_code == 200
+    assert bodies(engine)[0].count(b"temperature") == 1
+
+
+@pytest.mark.parametrize(
+    ("types", "shown"),
+    [
+        (["bash_a\r\nX-Evil: 1"], "bash_a??X-Evil??1"),
+        (["bash_\x00", "web_search_é"], "bash_?, web_search_?"),
+        (["bash_" + "a" * 100_000], "bash_" + "a" * 59),
+        (["bash_1", "bash_1", "web_search"], "bash_1, web_search"),
+    ],
+    ids=["line end", "control and beyond ASCII", "long", "repeated"],
+)
+def test_dropped_tools_are_named_in_a_sane_header(serve, types, shown):
+    """Clients choose the types: what no header can carry is replaced, and what is long is cut."""
+    reply = serve().chat(tools=[{"type": one} for one in types])
+    assert reply.status_code == 200
+    assert reply.headers["x-sgl-gateway-dropped-tools"] == shown
+
+
+def test_answers_of_500_do_not_take_a_lone_engine_from_everybody(serve, engine):
+    """An engine that answers is there; one client's odd requests are not the others' loss."""
+    client = serve()
+    broken = Canned(500, b"Internal Server Error", {"content-type": "text/plain"})
+    for _ in range(5):
+        engine.canned[:] = [broken]
+        assert client.chat().status_code == 500
+    assert client.chat().status_code == 200
     assert client.simulate_get("/readyz").status_code == 200

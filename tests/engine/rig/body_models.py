@@ -42,7 +42,13 @@ def load_models(folder):
     """The request models of one version, by path."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "sglang"]:
         del sys.modules[name]
-    for name in ("", ".srt", ".srt.entrypoints", ".srt.entrypoints.openai", ".srt.entrypoints.anthropic"):
+    for name in (
+        "",
+        ".srt",
+        ".srt.entrypoints",
+        ".srt.entrypoints.openai",
+        ".srt.entrypoints.anthropic",
+    ):
         _package(f"sglang{name}", folder.joinpath("sglang", *name.split(".")))
     _package("sglang.utils").convert_json_schema_to_str = lambda schema: (
         schema if isinstance(schema, str) else json.dumps(schema)
@@ -85,7 +91,9 @@ def judge(models, path, body):
         return {"refused": str(error)}
     except Exception as error:  # noqa: BLE001 - a validator that falls over: the engine's 500
         return {"refused": f"{type(error).__name__}: {error}"}
-    found = [key for key in undeclared(model, orjson.loads(body)) if (path, key) not in READ_UNDECLARED]
+    found = [
+        key for key in undeclared(model, orjson.loads(body)) if (path, key) not in READ_UNDECLARED
+    ]
     return {"refused": None, "unknown": found}
 
 

@@ -81,6 +81,7 @@ def start_gateway(target, *flags, api_key=None, speaks="chat"):
     """Starts a gateway before a target (anything with `url` and `model`).
 
     Args:
+        target: that is asked.
         flags: of `serve`.
         api_key: that it presents to the engine.
         speaks: the dialect in which it asks the engine, `chat` or `messages`.

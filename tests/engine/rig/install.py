@@ -1,4 +1,4 @@
-"""Builds what the tests of the real engine run on, once: outside the checkout, with pinned versions.
+"""Builds what the tests of the real engine run on, once: outside the checkout, versions pinned.
 
 A home is built into place and marked as the last step, so that an interrupted build is begun
 anew; it is rebuilt when what it was built from has changed. A step that fails ends the test run.

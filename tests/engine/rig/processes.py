@@ -22,7 +22,7 @@ SETTINGS = {"SGLANG_REQUEST_STATE_WAIT_TIMEOUT": "1", "OMP_NUM_THREADS": "1"}
 POLL_S = 0.1
 
 
-class EngineDied(Exception):
+class EngineDied(Exception):  # noqa: N818 - it says what happened
     """An engine ended, or did not come up; the text is the end of its log."""
 
 

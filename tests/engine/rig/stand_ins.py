@@ -14,11 +14,45 @@ import sys
 import types
 
 ABSENT = frozenset(
-    "IPython av blobfile cuda cutlass datasets decord decord2 deep_ep deep_gemm deepseek_recipe"
-    " flash_attn flash_mla flashinfer humming kernels librosa mistral_common modelscope numba"
-    " nvidia_cutlass_dsl nvshmem outlines py_spy pynvml quack sgl_kernel smg_grpc_proto"
-    " smg_grpc_servicer soxr tilelang timm tml_renderers torch_memory_saver torchaudio"
-    " torchcodec torchvision".split()
+    [
+        "IPython",
+        "av",
+        "blobfile",
+        "cuda",
+        "cutlass",
+        "datasets",
+        "decord",
+        "decord2",
+        "deep_ep",
+        "deep_gemm",
+        "deepseek_recipe",
+        "flash_attn",
+        "flash_mla",
+        "flashinfer",
+        "humming",
+        "kernels",
+        "librosa",
+        "mistral_common",
+        "modelscope",
+        "numba",
+        "nvidia_cutlass_dsl",
+        "nvshmem",
+        "outlines",
+        "py_spy",
+        "pynvml",
+        "quack",
+        "sgl_kernel",
+        "smg_grpc_proto",
+        "smg_grpc_servicer",
+        "soxr",
+        "tilelang",
+        "timm",
+        "tml_renderers",
+        "torch_memory_saver",
+        "torchaudio",
+        "torchcodec",
+        "torchvision",
+    ]
 )
 
 
@@ -87,7 +121,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install():
-    """Prepares this process for the import of `sglang`; worker processes inherit it by re-import."""
+    """Prepares this process for the import of `sglang`; workers inherit it by re-import."""
     os.environ |= {
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",

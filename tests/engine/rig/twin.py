@@ -138,7 +138,9 @@ class Speaker:
         if not stops:
             return None
         tail = self.tokenizer.decode(said[-64:])
-        return next((stop for stop in ([stops] if isinstance(stops, str) else stops) if stop in tail), None)
+        return next(
+            (stop for stop in ([stops] if isinstance(stops, str) else stops) if stop in tail), None
+        )
 
 
 def aborted(message, status):
@@ -166,12 +168,8 @@ class Twin:
         self.nothing_there = zmq.ZMQError
         self.no_wait = zmq.NOBLOCK
         context = zmq.Context(2)
-        self.inbox = get_zmq_socket(
-            context, zmq.PULL, port_args.scheduler_input_ipc_name, False
-        )
-        self.detokenizer = get_zmq_socket(
-            context, zmq.PUSH, port_args.detokenizer_ipc_name, False
-        )
+        self.inbox = get_zmq_socket(context, zmq.PULL, port_args.scheduler_input_ipc_name, False)
+        self.detokenizer = get_zmq_socket(context, zmq.PUSH, port_args.detokenizer_ipc_name, False)
         self.manager = get_zmq_socket(context, zmq.PUSH, port_args.tokenizer_ipc_name, False)
         self.speaker = Speaker(AutoTokenizer.from_pretrained(server_args.model_path))
         self.running = {}
@@ -269,7 +267,7 @@ class Twin:
         logprobs = dict.fromkeys(_LOGPROB_FIELDS)
         if request.return_logprob:
             tops = [[LOGPROB] * top for _ in new], [[token] * top for token in new]
-            logprobs = dict.fromkeys(_LOGPROB_FIELDS, [[]]) | {
+            logprobs = {field: [[]] for field in _LOGPROB_FIELDS} | {
                 "output_token_logprobs_val": [[LOGPROB] * len(new)],
                 "output_token_logprobs_idx": [new],
                 "output_top_logprobs_val": [tops[0] if top else []],

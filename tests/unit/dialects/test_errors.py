@@ -317,6 +317,17 @@ def test_error_frame_status(payload, status):
     assert parse_error_frame(payload).status == status
 
 
+@pytest.mark.parametrize("said", [None, "", " ", "\n", {}, []])
+def test_a_message_that_says_nothing(said):
+    """A client is always told something."""
+    told = {
+        code: parse_error_frame({"error": {"message": said, "code": code}}).message
+        for code in (400, 500)
+    }
+    assert told == {400: "The engine answered 400.", 500: "The engine failed."}
+    assert parse_engine_error(422, json.dumps({"message": said}).encode()).message != ""
+
+
 def test_error_event():
     """The same failure as the event that ends a stream, in either dialect."""
     failure = parse_error_frame({"error": {"message": "m", "code": 503}})
