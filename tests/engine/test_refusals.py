@@ -68,7 +68,7 @@ def test_a_value_on_the_messages_route(serve, engine, dialect, stream):
 
     reply = ask(gateway, dialect, stream, top_k=0)
 
-    kind, said, _, _ = told(dialect, reply)
+    kind, said, _, code = told(dialect, reply)
     assert (reply.status, kind) == (400, "invalid_request_error")
     assert said == "top_k must be -1 (disable) or at least 1, got 0."
     assert code == (None if dialect.name == "messages" else "bad_request")
@@ -140,7 +140,7 @@ def test_a_wrong_key(serve, locked, speaks, dialect, stream):
 
     reply = ask(gateway, dialect, stream)
 
-    kind, said, _, code = told(dialect, reply)
+    kind, said, _, _ = told(dialect, reply)
     assert (reply.status, reply.headers["x-router-error-code"]) == (502, "upstream_auth_failed")
     assert kind == ("api_error" if dialect.name == "messages" else "server_error")
     assert "key" in said
