@@ -21,7 +21,7 @@ _single = _settings.workers == 1
 
 wsgi_app = "gateway.web.app:get_app()"
 proc_name = "sgl-gateway"
-bind = _settings.bind
+bind = _settings.binds
 workers = _settings.workers
 worker_class = _startup.WORKER_CLASS
 
@@ -59,10 +59,12 @@ reuse_port = False
 def on_starting(server):  # noqa: ANN001, ANN201, D103
     inherited = bool(server.LISTENERS or server.master_pid or os.environ.get("LISTEN_FDS"))
     _startup.check_server(server.cfg, inherited)
+    _startup.start_metrics()
     _startup.announce()
 
 
 def on_reload(server):  # noqa: ANN001, ANN201, ARG001, D103
+    _startup.start_metrics(reloading=True)
     _startup.announce()
 
 
@@ -70,6 +72,14 @@ def post_worker_init(worker):  # noqa: ANN001, ANN201, D103
     from gateway.web.server import worker_started  # noqa: PLC0415 - the worker's code, not the master's
 
     worker_started(worker)
+
+
+def child_exit(server, worker):  # noqa: ANN001, ANN201, ARG001, D103
+    _startup.worker_ended(worker.pid)
+
+
+def on_exit(server):  # noqa: ANN001, ANN201, ARG001, D103
+    _startup.end()
 
 
 def worker_abort(worker):  # noqa: ANN001, ANN201, ARG001, D103

@@ -59,6 +59,12 @@ def is_hosted(tool_type: str) -> bool:
     return tool_type in HOSTED_FAMILIES or tool_type.startswith(_PREFIXES)
 
 
+def family_of(tool_type: str) -> str | None:
+    """The family of a hosted tool; None where it is of none."""
+    own = (word for word in HOSTED_FAMILIES if f"{tool_type}_".startswith(f"{word}_"))
+    return max(own, key=len, default=None)
+
+
 def split_tools(tools: object, ours: Collection[str | None]) -> Split:
     """Tell the client's own tools from the hosted ones.
 

@@ -28,6 +28,9 @@ PREFIX: Final = "SGL_GATEWAY_"
 PROFILE_VARIABLE: Final = "SGLANG_ROUTER_API_PROFILE"
 """The environment variable that names a profile: a path, or a preset's name."""
 
+METRICS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable that names the directory of the processes' metrics."""
+
 _PROFILE_FLAG_VARIABLE: Final = "SGL_GATEWAY_API_PROFILE_FLAG"
 """Written by `export_flags` only: which flag `PROFILE_VARIABLE` stands for in the server."""
 
@@ -70,6 +73,8 @@ class Settings:
         forward_authorization: the client's `Authorization` goes on to engines without a key.
         log_format: `json` or `text`; None: text on a terminal, else json.
         log_level: `debug`, `info`, `warning` or `error`.
+        metrics: `/metrics` is served; None: where prometheus-client is installed.
+        metrics_port: a port of its own for `/metrics` and health; None: it is on the gateway's.
         connect_timeout_in_seconds: for a connection to an engine.
         default_request_timeout_in_seconds: for an engine's answer to begin to say something.
         stream_idle_timeout_in_seconds: for the silence of an engine within its answer.
@@ -102,6 +107,8 @@ class Settings:
     forward_authorization: bool = False
     log_format: str | None = None
     log_level: str = "info"
+    metrics: bool | None = None
+    metrics_port: int | None = None
     connect_timeout_in_seconds: float = 5.0
     default_request_timeout_in_seconds: float = 600.0
     stream_idle_timeout_in_seconds: float = 120.0
@@ -115,9 +122,20 @@ class Settings:
 
     @property
     def bind(self) -> str:
-        """The address as gunicorn's `bind` takes it (an IPv6 host in brackets)."""
+        """The gateway's address as gunicorn's `bind` takes it (an IPv6 host in brackets)."""
+        return self.binds[0]
+
+    @property
+    def binds(self) -> list[str]:
+        """All `addresses`, in the same form."""
         host = f"[{self.host}]" if ":" in self.host and "[" not in self.host else self.host
-        return f"{host}:{self.port}"
+        return [f"{host}:{port}" for _, port in self.addresses]
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The addresses to listen on, the gateway's first."""
+        ports = [self.port] if self.metrics_port is None else [self.port, self.metrics_port]
+        return [(self.host, port) for port in ports]
 
     @property
     def threads(self) -> int:
@@ -197,6 +215,23 @@ def environment() -> Mapping[str, str]:
 def demo_environment() -> dict[str, str]:
     """The process's environment without the gateway's settings; only a named profile stays."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
+def metrics_directory(environ: Mapping[str, str] | None = None) -> str | None:
+    """Where the processes' metrics are, in prometheus-client's own variable."""
+    environ = os.environ if environ is None else environ
+    return environ.get(METRICS_VARIABLE, "").strip() or None
+
+
+def share_metrics_directory(path: str) -> None:
+    """Names the directory to prometheus-client, in this process and those that it forks."""
+    os.environ[METRICS_VARIABLE] = path
+
+
+def is_upgrade(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether gunicorn started this master beside an older one (USR2)."""
+    environ = os.environ if environ is None else environ
+    return "GUNICORN_PID" in environ
 
 
 def profile_from_environment(environ: Mapping[str, str] | None = None) -> str | None:
@@ -325,6 +360,8 @@ _SETTINGS: Final[Mapping[str, _Setting]] = MappingProxyType(
         "forward_authorization": _Setting(_parse_switch, "true or false"),
         "log_format": _choice("json", "text"),
         "log_level": _choice("debug", "info", "warning", "error"),
+        "metrics": _Setting(_parse_switch, "true or false"),
+        "metrics_port": _whole(1, 65535),
         "connect_timeout_in_seconds": _SECONDS,
         "default_request_timeout_in_seconds": _SECONDS,
         "stream_idle_timeout_in_seconds": _SECONDS,

@@ -12,7 +12,8 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final, NoReturn
 
@@ -20,14 +21,29 @@ from gateway.api_keys import ApiKeys, load_api_keys
 from gateway.config import NO_URL, ConfigError
 from gateway.engine.servers import Server, ServerPool, servers_of_urls
 from gateway.profile import Choice, Exact, ProfileError, override_sampling, select
-from gateway.settings import Flag, Settings, SettingsError, load_settings, unknown_variables
+from gateway.settings import (
+    METRICS_VARIABLE,
+    PREFIX,
+    Flag,
+    Settings,
+    SettingsError,
+    is_upgrade,
+    load_settings,
+    metrics_directory,
+    share_metrics_directory,
+    unknown_variables,
+)
 from gateway.telemetry.logging import configure
+from gateway.telemetry.metric_files import MasterMetrics
 
 CANNOT_START: Final = 2
 """The exit status of what cannot start."""
 
 WORKER_CLASS: Final = "gateway.web.worker.GatewayWorker"
 """gunicorn's threaded worker, as this gateway needs it."""
+
+_METRICS: Final = f"{PREFIX}METRICS"
+_METRICS_PORT: Final = f"{PREFIX}METRICS_PORT"
 
 _LOG: Final = logging.getLogger("gateway.startup")
 
@@ -41,15 +57,18 @@ class Launch:
         choice: the profile, with the override of its sampling section applied, and why this one.
         api_keys: that clients must present; None: the gateway is open.
         servers: the engines.
+        metrics: they are kept, and served at `/metrics`.
     """
 
     settings: Settings
     choice: Choice
     api_keys: ApiKeys | None
     servers: tuple[Server, ...]
+    metrics: bool = False
 
 
 _held: dict[str, Launch] = {}
+_metrics = MasterMetrics()
 
 
 def load_launch(
@@ -74,7 +93,29 @@ def load_launch(
             f"max_inflight_per_client {settings.max_inflight_per_client}: it needs"
             " --api-keys-file, since clients are told apart by their keys"
         )
-    return Launch(settings, choice, keys, servers)
+    return Launch(settings, choice, keys, servers, wants_metrics(settings))
+
+
+def wants_metrics(settings: Settings) -> bool:
+    """Whether metrics are kept: as set, else where prometheus-client is installed.
+
+    Raises:
+        SettingsError: they are asked for and cannot be had.
+    """
+    port = settings.metrics_port
+    if port is not None and settings.metrics is False:
+        raise SettingsError(f"{_METRICS_PORT} {port}: {_METRICS} is false; drop one of the two")
+    if port is not None and port == settings.port:
+        raise SettingsError(f"{_METRICS_PORT} {port}: that is the gateway's own --port")
+    if settings.metrics is False:
+        return False
+    installed = find_spec("prometheus_client") is not None
+    if not installed and (settings.metrics or port is not None):
+        asked = f"{_METRICS} true" if port is None else f"{_METRICS_PORT} {port}"
+        raise SettingsError(
+            f"{asked}: prometheus-client is not installed; pip install 'sgl-gateway[metrics]'"
+        )
+    return installed
 
 
 def load_choice(settings: Settings) -> Choice:
@@ -134,10 +175,45 @@ def start_or_exit() -> Launch:
         if "launch" not in _held:
             refuse(error)
         _LOG.error("reload refused, still serving with what was loaded before: %s", reason(error))
+        _metrics.note_reload(good=False)
         return _held["launch"]
     configure(launch.settings.log_format, launch.settings.log_level)
+    _metrics.note_reload(good=True)
     _held["launch"] = launch
     return launch
+
+
+def start_metrics(*, reloading: bool = False) -> None:
+    """In the master, before it forks, and again after a reload: metrics may be new.
+
+    At the start a failure ends the process; after a reload it is logged, and there are none.
+    """
+    launch = current()
+    if not launch.metrics or _metrics.is_open:
+        return
+    named = metrics_directory()
+    try:
+        path = _metrics.open(named, keep=is_upgrade())
+    except OSError as error:
+        where = f"{METRICS_VARIABLE} {named}" if named else "the directory of the metrics"
+        problem = SettingsError(f"{where} cannot be written to: {error.strerror}")
+        if not reloading:
+            refuse(problem)
+        _LOG.error("metrics are off: %s", problem)
+        _held["launch"] = replace(launch, metrics=False)
+        return
+    share_metrics_directory(path)
+    _metrics.count_reloads()
+
+
+def worker_ended(pid: int) -> None:
+    """In the master, when a worker is gone."""
+    _metrics.worker_ended(pid)
+
+
+def end() -> None:
+    """In the master, at its end."""
+    _metrics.close()
 
 
 def announce() -> None:
@@ -214,6 +290,14 @@ def check_server(cfg: object, inherited: bool) -> None:
             SettingsError(
                 f"threads {options['threads']}: {settings.threads} are needed for"
                 f" --max-inflight {settings.max_inflight}; lower that instead"
+            )
+        )
+    ports = {address[1] for address in options["address"] if isinstance(address, tuple)}
+    if not inherited and settings.metrics_port not in {None, *ports}:
+        refuse(
+            SettingsError(
+                f"{_METRICS_PORT} {settings.metrics_port}: gunicorn's --bind replaces it;"
+                " name that port there as well"
             )
         )
     if not inherited:

@@ -140,7 +140,7 @@ def serve(
 
     launch = load_launch(flags)
     if not _check_gunicorn(gunicorn_options or []):
-        check_addresses([(launch.settings.host, launch.settings.port)])
+        check_addresses(launch.settings.addresses)
     command = serve_command(gunicorn_options or [])
     os.execve(command[0], command, server_environment(flags))  # noqa: S606 - our own program
 

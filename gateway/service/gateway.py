@@ -49,6 +49,7 @@ from gateway.service.models import ModelCards
 from gateway.service.names import Names, asked_model, build_names, not_served
 from gateway.service.prepare import Prepared, prepare
 from gateway.service.stream import Stream
+from gateway.service.usage import note_usage
 from gateway.service.work import Work
 from gateway.telemetry.record import CLIENT_GONE
 
@@ -336,8 +337,10 @@ class Gateway:
             headers["x-sgl-gateway-dropped-tools"] = _header_of(record.dropped_tools)
         record.status = answer.status
         if not streamed or exchange.build_relay is None:
-            body = exchange.parse_reply(answer.read(_MAX_REPLY_BYTES))
+            raw = answer.read(_MAX_REPLY_BYTES)
+            body = exchange.parse_reply(raw)
             trial.work.first_event()
+            note_usage(record, raw)
             return Reply(answer.status, JSON, body, headers=headers)
         stream = Stream(
             answer,

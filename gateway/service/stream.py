@@ -25,6 +25,7 @@ from gateway.errors import (
     EngineFault,
     GatewayError,
 )
+from gateway.service.usage import StreamUsage
 from gateway.service.work import Work
 
 _END_WAIT_S: Final = 0.05
@@ -66,6 +67,8 @@ class Stream(Iterator[bytes]):
         self._keepalive = keepalive
         self._keepalive_s = keepalive_s
         self._decoder = sse.Decoder()
+        self._usage = StreamUsage()
+        work.hold(lambda: self._usage.write(work.record))
         self._frames: deque[bytes] = deque()
         self._over = False
 
@@ -128,6 +131,7 @@ class Stream(Iterator[bytes]):
                 UPSTREAM_PROTOCOL, "The engine sent a line that is too long."
             ) from None
         for event in events:
+            self._usage.see(event.data or b"")
             self._frames.extend(self._relay.feed(event))
             if self._relay.done:
                 self._over = True

@@ -32,11 +32,11 @@ class Admission:
         self,
         slots: int,
         draining: Callable[[], bool] = lambda: False,
-        count: Callable[[int], None] = lambda _: None,
+        count: Callable[[int], None] | None = None,
     ) -> None:
         self._slots = threading.BoundedSemaphore(slots)
         self._draining = draining
-        self._count = count
+        self._count = count or _ignore
 
     def enter(self) -> Callable[[], None]:
         """Takes a slot; returns what gives it back (to be called once).
@@ -57,6 +57,10 @@ class Admission:
     def _leave(self) -> None:
         self._count(-1)
         self._slots.release()
+
+
+def _ignore(_: int) -> None:
+    """Nobody counts."""
 
 
 @dataclass(slots=True, eq=False)
