@@ -331,6 +331,7 @@ class _Watched(HTTPConnection):
         if message is None or self.reader.ended or message.defects or message.get_payload():
             response.close()
             raise http.client.HTTPException("the head of the reply is not whole")
+        self.exchange.note_bytes()
         return response
 
 
