@@ -154,19 +154,32 @@ def test_a_busy_lone_server_is_asked_on(serve, scripted):
 
 
 @pytest.mark.parametrize(("status", "asked"), [(500, 3), (504, 3), (400, 6), (422, 6)])
-def test_failures_in_a_row_take_a_server_out(serve, scripted, status, asked):
-    """Three answers of 5xx do, refusals do not; then a client is told at once."""
+def test_failures_in_a_row_take_a_server_out(serve, scripted, ok, status, asked):
+    """Three answers of 5xx do, refusals do not; then others have its requests."""
     failing = Answers(status=status)
-    client = serve(urls=[scripted(failing).url])
+    servers = [{"url": scripted(failing).url}, {"url": scripted(ok).url, "weight": 0.0}]
+    client = serve(servers=servers)
 
     statuses = [client.chat().status_code for _ in range(6)]
 
     assert failing.requests == asked
-    assert statuses == [status] * asked + [503] * (6 - asked)
-    if asked < 6:
-        reply = client.chat()
-        assert reply.json["error"]["code"] == "no_healthy_servers"
-        assert client.simulate_get("/readyz").status_code == 503
+    assert statuses == [status] * asked + [200] * (6 - asked)
+
+
+def test_a_lone_server_that_answers_is_not_taken_out(serve, scripted):
+    """One client's bad requests must not take the only server from all the others."""
+    failing = Answers(status=500)
+    client = serve(urls=[scripted(failing).url])
+    assert [client.chat().status_code for _ in range(6)] == [500] * 6
+    assert client.simulate_get("/readyz").status_code == 200
+
+
+def test_a_lone_server_that_is_dead(serve, refused_url):
+    """After three tries clients are told at once, and the gateway is not ready."""
+    client = serve(urls=[refused_url])
+    codes = [client.chat().json["error"]["code"] for _ in range(4)]
+    assert codes == ["upstream_unreachable"] * 3 + ["no_healthy_servers"]
+    assert client.simulate_get("/readyz").status_code == 503
 
 
 def test_a_dead_server_gets_no_traffic(serve, scripted, ok, refused_url, waits):
@@ -181,16 +194,19 @@ def test_a_dead_server_gets_no_traffic(serve, scripted, ok, refused_url, waits):
 def test_a_server_comes_back(serve, scripted, ok):
     """Once it says that it is ready, one request tries it, and then all may."""
     said = threading.Event()
+    down = threading.Event()
+    down.set()
 
     def script(conn):
+        if down.is_set():
+            conn.reset()
+            return
         ok(conn)
         said.set()
 
-    ok.status = 500
     client = serve(urls=[scripted(script).url])
-    assert [client.chat().status_code for _ in range(4)] == [500, 500, 500, 503]
-    ok.status = 200
-    said.clear()
+    assert [client.chat().status_code for _ in range(4)] == [502, 502, 502, 503]
+    down.clear()
 
     assert said.wait(10)
     tries = iter(lambda: client.chat().status_code, 200)  # up to the first that succeeds

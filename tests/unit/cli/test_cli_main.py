@@ -135,6 +135,7 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
         pytest.param(["print-profile", "--api-profile-file", "p.yaml"], id="print-profile"),
         pytest.param(["presets"], id="presets"),
         pytest.param(["schema"], id="schema"),
+        pytest.param(["diff", "moonshot-kimi", "p.yaml"], id="diff"),
     ],
 )
 def test_commands_that_need_no_server_load_none(tmp_path: Path, args: list[str]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway.demo.answers import echo
 from gateway.demo.engine import Canned, DemoEngine
 
 Ask = Callable[..., tuple[int, dict[str, str], bytes]]
@@ -213,3 +214,25 @@ def test_a_held_stream_notices_that_its_caller_left(engine: DemoEngine) -> None:
     reply.close()
     connection.close()
     assert engine.wait_until(lambda running: running.gone == 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"messages": HELLO}),
+        (CHAT, {"messages": HELLO, "stream": True}),
+        ("/v1/completions", {"prompt": "Hello"}),
+        ("/v1/messages", {"messages": HELLO}),
+        ("/v1/messages", {"messages": HELLO, "stream": True}),
+    ],
+    ids=["chat", "chat, streamed", "completions", "messages", "messages, streamed"],
+)
+def test_an_echo(ask: Ask, engine: DemoEngine, path: str, body: dict[str, Any]) -> None:
+    """Everything but the conversation, as JSON in one word that no budget cuts."""
+    engine.say = echo
+    fields = {"model": "m", "max_tokens": 1, "top_p": 0.5, "x": {"y": "a b", "z": [None, True]}}
+    _, _, answered = ask(path, {**fields, **body})
+    text = json.dumps({"engine_echo": {**fields, **body}}, separators=(",", ":"))
+    for name in ("messages", "prompt"):
+        text = text.replace(f',"{name}":{json.dumps(body.get(name), separators=(",", ":"))}', "")
+    assert json.dumps(text.replace(" ", r"\u0020"))[1:-1].encode() in answered

@@ -457,7 +457,7 @@ def test_what_is_left_of_the_time(scripted, ask: Ask) -> None:
 
 
 def test_a_head_that_trickles(scripted, impatient, ask: Ask) -> None:
-    """Once a byte of the head came, the whole of it has the idle limit, however it trickles."""
+    """Until the answer has said something its whole time counts, however it trickles in."""
 
     def script(conn) -> None:
         conn.read_request()
@@ -465,7 +465,7 @@ def test_a_head_that_trickles(scripted, impatient, ask: Ask) -> None:
         while not conn.closed_within(0.01):
             conn.send(b"y")
 
-    fault = failing(lambda: ask(scripted(script).url, by=impatient(idle_s=0.1)))
+    fault = failing(lambda: ask(scripted(script).url, by=impatient(first_byte_s=0.1)))
     assert fault.kind is UPSTREAM_TIMEOUT
 
 
