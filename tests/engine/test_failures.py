@@ -2,12 +2,12 @@
 
 import contextlib
 import json
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig.asking import DIALECTS, user
+from rig.processes import wait_until
 from rig.raw import Leaver, request
 from rig.scripts import script
 
@@ -86,16 +86,18 @@ def test_an_engine_that_is_killed(serve, start_engine):
     pairs = [(gateway, dialect) for gateway in gateways for dialect in DIALECTS.values()]
     prompt = script(words=4000, token_ms=20)
     with ThreadPoolExecutor(12) as pool:
+        engine.forget()
         streams = [pool.submit(streamed, *pair, prompt) for pair in pairs]
+        for wire in [gateway.wire for gateway in gateways]:
+            wait_until(lambda wire=wire: [one.status for one in wire.exchanges] == [200] * 3)
         whole = [pool.submit(buffered, *pair, prompt) for pair in pairs]
         engine.wait_for("begin", 12)
-        time.sleep(0.5)  # until each has had a few words
-
         engine.kill()
 
         for (_, dialect), reply in zip(pairs, streams, strict=True):
             assert reply.result().status == 200
-            assert error_of(dialect, reply.result().events) == "The engine's stream was cut off."
+            message = error_of(dialect, reply.result().events)
+            assert message == "The engine cut its reply off."
         for reply in whole:
             assert reply.result().status == 502
     for gateway, dialect in pairs:
@@ -114,12 +116,12 @@ def test_an_engine_that_drains(serve, start_engine, dialect):
     engine = start_engine("twin")
     gateway = serve(engine)
     with ThreadPoolExecutor(1) as pool:
+        engine.forget()
         running = pool.submit(streamed, gateway, dialect, script(words=120, token_ms=20))
         engine.wait_for("begin")
 
         engine.drain()
-        while engine.get("/ready") != 503:
-            time.sleep(0.02)
+        wait_until(lambda: engine.get("/ready") == 503)
         late = buffered(gateway, dialect, "Still there?")
 
         assert late.status == 200
@@ -134,18 +136,29 @@ def loads(engine):
     return rank["num_running_reqs"], rank["num_waiting_reqs"]
 
 
+@pytest.fixture(scope="module")
+def crowd():
+    """The clients that keep an engine busy; they leave when all tests are done."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
 @pytest.fixture
-def crowded(serve, narrow):
+def crowded(serve, narrow, crowd):
     """An engine that has no room for a request more."""
     gateway = serve(narrow)
-    body = DIALECTS["chat"].body([user("Go on.")], budget=6000, ignore_eos=True)
-    with contextlib.ExitStack() as stack:
-        for wanted in [(1, 0), (1, 1)]:
-            client = Leaver(gateway, DIALECTS["chat"].path, {"model": gateway.model, **body})
-            stack.callback(client.leave)
-            while loads(narrow) != wanted:
-                time.sleep(0.02)
-        yield narrow
+    chat = DIALECTS["chat"]
+    body = chat.body([user("Go on.")], budget=8000, ignore_eos=True)
+
+    def is_full():
+        if loads(narrow) == (1, 1):
+            return True
+        client = Leaver(gateway, chat.path, {"model": gateway.model, "stream": True, **body})
+        crowd.callback(client.leave)
+        return False
+
+    wait_until(is_full)
+    return narrow
 
 
 def test_a_full_queue(serve, crowded, speaks, dialect, stream):

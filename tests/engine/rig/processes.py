@@ -26,6 +26,14 @@ class EngineDied(Exception):  # noqa: N818 - it says what happened
     """An engine ended, or did not come up; the text is the end of its log."""
 
 
+def wait_until(happened, within_s=10.0):
+    """Waits for a condition; fails when it does not come true in time."""
+    deadline_s = time.monotonic() + within_s
+    while not happened():
+        assert time.monotonic() < deadline_s, f"not within {within_s} s"
+        time.sleep(POLL_S / 5)
+
+
 @dataclass(frozen=True)
 class Target:
     """An engine that a gateway is put in front of.
@@ -92,13 +100,12 @@ class Engine:
 
     def wait_for(self, event, count=1, within_s=10.0):
         """The first `count` events of this kind since `forget`; fails when they do not come."""
-        deadline_s = time.monotonic() + within_s
-        while True:
-            found = [one for one in self.noted() if one["event"] == event]
-            if len(found) >= count:
-                return found
-            assert time.monotonic() < deadline_s, f"no {event} within {within_s} s: {self.events}"
-            time.sleep(POLL_S / 5)
+        wait_until(lambda: len(self.named(event)) >= count, within_s)
+        return self.named(event)
+
+    def named(self, event):
+        """The events of this kind since `forget`."""
+        return [one for one in self.noted() if one["event"] == event]
 
     def forget(self):
         """Begins a new list of events."""
